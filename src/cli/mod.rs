@@ -1,0 +1,44 @@
+//! The command line: arguments in, one report or one error out, rendered in one place.
+
+pub mod app;
+pub mod args;
+pub mod error;
+pub mod explain;
+pub mod lock;
+pub mod lock_history;
+pub mod render;
+pub mod runbook;
+pub mod scope;
+pub mod session;
+pub mod target;
+pub mod version;
+pub mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use error::CommandError;
+
+/// Parses the arguments, runs the command, prints an error if there is one.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args = args::normalize(args);
+    let matches = match app::Cli::command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(e) => {
+            // Help and version come this way too; a closed pipe is no reason to complain.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(error::USAGE));
+        }
+    };
+    let outcome =
+        app::Cli::from_arg_matches(&matches).map_err(|e| CommandError::usage(e.to_string())).and_then(app::run);
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            e.print();
+            ExitCode::from(e.exit_code())
+        }
+    }
+}

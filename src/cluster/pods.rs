@@ -1,0 +1,110 @@
+//! Pods of Jobs, and pods that a lock names.
+
+use serde_json::Value;
+
+use super::api::{Api, PODS, Selector};
+use super::json::{at, int, items, label, name, owned, text, time};
+use crate::captf::keys;
+use crate::captf::names::label_value;
+use crate::facts::object::ObjectRef;
+use crate::facts::pod::{ContainerFacts, ContainerState, Disruption, PodFacts};
+use crate::facts::reading::Reading;
+
+/// GET of one pod, live.
+pub async fn read_pod(api: &Api, namespace: &str, pod: &str) -> Reading<PodFacts> {
+    api.get(&PODS, Some(namespace), pod).await.map(|value| facts_from_pod(&value))
+}
+
+/// The pods of a Job by label, newest first.
+pub async fn read_pods_of_job(api: &Api, namespace: &str, job: &str) -> Reading<Vec<PodFacts>> {
+    let selector = Selector::labels(format!("{}={job}", keys::JOB_NAME));
+    api.list(&PODS, Some(namespace), &selector).await.map(|list| {
+        let mut pods: Vec<PodFacts> = list.iter().map(facts_from_pod).collect();
+        pods.sort_by(|a, b| (b.created, &b.name).cmp(&(a.created, &a.name)));
+        pods
+    })
+}
+
+/// The pods of an object's Jobs by its owner labels, newest first.
+pub async fn read_pods_of_object(api: &Api, object: &ObjectRef) -> Reading<Vec<PodFacts>> {
+    let selector = Selector::labels(format!(
+        "{}={},{}={}",
+        keys::OWNER_KIND,
+        object.kind.kind(),
+        keys::OWNER_NAME,
+        label_value(&object.name)
+    ));
+    api.list(&PODS, Some(&object.namespace), &selector).await.map(|list| {
+        let mut pods: Vec<PodFacts> = list.iter().map(facts_from_pod).collect();
+        pods.sort_by(|a, b| (b.created, &b.name).cmp(&(a.created, &a.name)));
+        pods
+    })
+}
+
+/// A pod as the kubelet and the control plane left it.
+pub fn facts_from_pod(value: &Value) -> PodFacts {
+    let condition =
+        |kind: &str| items(value, &["status", "conditions"]).iter().find(move |c| text(c, &["type"]) == Some(kind));
+    let disruption = condition("DisruptionTarget").filter(|c| text(c, &["status"]) == Some("True"));
+    let mut containers = containers_of(value, "initContainers", "initContainerStatuses", true);
+    containers.extend(containers_of(value, "containers", "containerStatuses", false));
+    PodFacts {
+        name: name(value),
+        uid: owned(value, &["metadata", "uid"]),
+        created: time(value, &["metadata", "creationTimestamp"]),
+        phase: owned(value, &["status", "phase"]),
+        reason: owned(value, &["status", "reason"]),
+        message: owned(value, &["status", "message"]),
+        deletion_deadline: time(value, &["metadata", "deletionTimestamp"]),
+        grace_seconds: int(value, &["metadata", "deletionGracePeriodSeconds"]),
+        node: text(value, &["spec", "nodeName"]).filter(|n| !n.is_empty()).map(str::to_string),
+        ready: condition("Ready").map(|c| owned(c, &["status"])),
+        disruption: disruption.map(|c| Disruption {
+            reason: owned(c, &["reason"]),
+            message: owned(c, &["message"]),
+            at: time(c, &["lastTransitionTime"]),
+        }),
+        job: label(value, keys::JOB_NAME).or_else(|| label(value, "job-name")).map(str::to_string),
+        containers,
+    }
+}
+
+/// Containers of the spec with their state; a status without a spec entry is kept too.
+fn containers_of(value: &Value, spec: &str, status: &str, init: bool) -> Vec<ContainerFacts> {
+    let statuses = items(value, &["status", status]);
+    let declared = items(value, &["spec", spec]);
+    let by_name = |list: &'_ [Value], name: &str| list.iter().find(|c| text(c, &["name"]) == Some(name)).cloned();
+    let mut names: Vec<String> = declared.iter().map(|c| owned(c, &["name"])).collect();
+    for extra in statuses.iter().map(|c| owned(c, &["name"])) {
+        if !names.contains(&extra) {
+            names.push(extra);
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| {
+            let state = by_name(statuses, &name).map_or(ContainerState::NotReported, |s| container_state(&s));
+            let memory_limit =
+                by_name(declared, &name).and_then(|c| text(&c, &["resources", "limits", "memory"]).map(str::to_string));
+            ContainerFacts { name, init, memory_limit, state }
+        })
+        .collect()
+}
+
+fn container_state(status: &Value) -> ContainerState {
+    if let Some(t) = at(status, &["state", "terminated"]) {
+        return ContainerState::Terminated {
+            reason: owned(t, &["reason"]),
+            exit_code: int(t, &["exitCode"]).unwrap_or_default(),
+            started: time(t, &["startedAt"]),
+            finished: time(t, &["finishedAt"]),
+        };
+    }
+    if let Some(r) = at(status, &["state", "running"]) {
+        return ContainerState::Running { started: time(r, &["startedAt"]) };
+    }
+    match at(status, &["state", "waiting"]) {
+        Some(w) => ContainerState::Waiting { reason: owned(w, &["reason"]), message: owned(w, &["message"]) },
+        None => ContainerState::NotReported,
+    }
+}

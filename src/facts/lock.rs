@@ -1,0 +1,65 @@
+//! Everything that the lock rules look at, for one object. `None` = was not needed.
+
+use super::event::EventFacts;
+use super::job::JobFacts;
+use super::lease::LockLease;
+use super::node::NodeFacts;
+use super::object::{ObjectFacts, ObjectRef, OwnerClusterFacts};
+use super::pod::PodFacts;
+use super::reading::Reading;
+use super::state::{StateContent, StateSecret};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockFacts {
+    pub object: ObjectRef,
+    pub about: ObjectFacts,
+    /// The Jobs that the controller counts: owner labels and the controller reference's UID.
+    pub jobs: Reading<Vec<JobFacts>>,
+    pub lease: Reading<LockLease>,
+    /// The pod that the lock names, read after the Lease, when the own-pod rule accepts the name.
+    pub holder_pod: Option<Reading<PodFacts>>,
+    pub state: StateFacts,
+    pub around: Surroundings,
+    /// False for a snapshot, in which the order of reads is unknown.
+    pub live: bool,
+}
+
+/// State Secrets by name and by label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateFacts {
+    /// GET of the base Secret by name.
+    pub base: Reading<StateSecret>,
+    /// LIST by the controller's selector.
+    pub selected: Reading<Vec<StateSecret>>,
+    /// Read only when the lock is held by somebody who is not alive.
+    pub content: Option<Reading<StateContent>>,
+    pub backups: Option<Reading<usize>>,
+}
+
+/// What is read for evidence, timing and next steps once the verdict is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    pub active_pods: Option<Reading<Vec<PodFacts>>>,
+    pub host: HostSigns,
+    pub holder_events: Option<Reading<Vec<EventFacts>>>,
+    pub holder_node: Option<Reading<NodeFacts>>,
+    pub owner_cluster: Option<Reading<OwnerClusterFacts>>,
+    /// The TerraformCluster from which a machine or pool inherits.
+    pub terraform_cluster: Option<Reading<ObjectFacts>>,
+}
+
+/// Where the host of a foreign lock can be seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostSigns {
+    pub pod: Option<Reading<PodFacts>>,
+    pub node: Option<Reading<NodeFacts>>,
+    /// Pods and nodes with the host as an address, as `Pod team-a/x`.
+    pub address_of: Option<Reading<Vec<String>>>,
+}
+
+impl LockFacts {
+    /// The name of the object's state lock Lease.
+    pub fn lease_name(&self) -> String {
+        crate::captf::names::lock_lease(&self.object.suffix())
+    }
+}

@@ -1,0 +1,15 @@
+//! Plain data: what was seen, or why it could not be seen.
+//!
+//! Facts sit between readers and rules. No type here holds a Secret value, a token or state content.
+
+pub mod event;
+pub mod job;
+pub mod lease;
+pub mod lock;
+pub mod node;
+pub mod object;
+pub mod pod;
+pub mod reading;
+pub mod state;
+
+pub use reading::{Gap, GapReason, Reading};

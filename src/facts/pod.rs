@@ -1,0 +1,57 @@
+//! A pod and its containers, as far as they tell whether a process lives and how it died.
+
+use jiff::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodFacts {
+    pub name: String,
+    pub uid: String,
+    pub created: Option<Timestamp>,
+    pub phase: String,
+    pub reason: String,
+    pub message: String,
+    /// `deletionTimestamp`: the end of the grace period, not the time of the request.
+    pub deletion_deadline: Option<Timestamp>,
+    pub grace_seconds: Option<i64>,
+    pub node: Option<String>,
+    pub ready: Option<String>,
+    pub disruption: Option<Disruption>,
+    pub job: Option<String>,
+    pub containers: Vec<ContainerFacts>,
+}
+
+/// The DisruptionTarget condition with status True.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disruption {
+    pub reason: String,
+    pub message: String,
+    pub at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerFacts {
+    pub name: String,
+    pub init: bool,
+    pub memory_limit: Option<String>,
+    pub state: ContainerState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContainerState {
+    NotReported,
+    Waiting { reason: String, message: String },
+    Running { started: Option<Timestamp> },
+    Terminated { reason: String, exit_code: i64, started: Option<Timestamp>, finished: Option<Timestamp> },
+}
+
+impl PodFacts {
+    /// Phase exactly `Succeeded` or `Failed`; everything else counts as alive.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// The main container of a runner pod.
+    pub fn source(&self) -> Option<&ContainerFacts> {
+        self.containers.iter().find(|c| !c.init && c.name == "source")
+    }
+}

@@ -1,0 +1,12 @@
+//! Runbooks of Cluster API Provider Terraform (CAPTF) as kubectl commands.
+//!
+//! The library exists for the tests of this package; it is not a public API.
+
+pub mod captf;
+pub mod cli;
+pub mod cluster;
+pub mod facts;
+pub mod output;
+pub mod report;
+pub mod runbook;
+pub mod snapshot;

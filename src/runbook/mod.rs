@@ -1,0 +1,15 @@
+//! Rules and words: from facts to findings, without I/O and without a clock.
+
+pub mod code;
+pub mod death;
+pub mod finding;
+pub mod lock_beside;
+pub mod lock_foreign;
+pub mod lock_history;
+pub mod lock_inspect;
+pub mod lock_orphan;
+pub mod lock_verdict;
+pub mod next_run;
+pub mod policy;
+pub mod verdict;
+pub mod words;
