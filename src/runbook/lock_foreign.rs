@@ -41,9 +41,8 @@ pub fn finding(facts: &LockFacts, foreign: &Foreign, now: Timestamp, gaps: &mut 
             finding = finding.with("host", host);
         }
         if let Some(created) = info.created {
-            finding = finding
-                .seen(Evidence::new(format!("{source} Created"), relative(created, now)).at(Some(created)))
-                .with("taken", relative(created, now));
+            finding =
+                finding.seen(Evidence::new(format!("{source} Created"), relative(created, now)).at(Some(created)));
         }
     }
     host_signs(facts, finding, now, gaps)

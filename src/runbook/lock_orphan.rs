@@ -31,7 +31,8 @@ fn finding(lease: &LockLease, now: Timestamp) -> Finding {
         let source = format!("Lease/{} lock-info Who", lease.name);
         finding = finding.seen(Evidence::new(source, info.who.clone()).at(info.created));
         if let Some(created) = info.created {
-            finding = finding.with("taken", relative(created, now));
+            let source = format!("Lease/{} lock-info Created", lease.name);
+            finding = finding.seen(Evidence::new(source, relative(created, now)).at(Some(created)));
         }
     }
     finding

@@ -33,7 +33,6 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("host", "host part of who the lock-info names"),
     ("host_pod", "pod that has the host's name"),
     ("host_node", "node that has the host's name"),
-    ("taken", "how long ago the lock was taken"),
     ("pod", "pod that the lock names"),
     ("job", "Job that the finding is about"),
     ("node", "node of that pod"),
