@@ -1,0 +1,4 @@
+//! Against a real API server, with locks written by real runtimes. Run by `make test`.
+
+#[path = "../ground/mod.rs"]
+mod ground;
