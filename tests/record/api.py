@@ -10,6 +10,7 @@ import os
 import ssl
 import subprocess
 import tempfile
+import uuid
 from urllib.parse import urlparse
 
 GROUP = "infrastructure.cluster.x-k8s.io"
@@ -32,11 +33,11 @@ PLURALS = {
     "Node": "api/v1/nodes",
 }
 SHORT = {"TerraformCluster": "c", "TerraformMachine": "m", "TerraformMachinePool": "mp"}
-NOW = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+NOW = datetime.datetime(2026, 1, 10, 8, 0, 0, tzinfo=datetime.timezone.utc)
 
 
 def ago(minutes, seconds=0):
-    """RFC 3339, that long before the recording began."""
+    """RFC 3339, that long before the fixed time of the corpus."""
     return (NOW - datetime.timedelta(minutes=minutes, seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -57,6 +58,7 @@ class Server:
             context.load_cert_chain(pem.name)
         url = urlparse(cluster["server"])
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=context)
+        self.created = {}
 
     @staticmethod
     def _text(holder, key):
@@ -75,7 +77,10 @@ class Server:
         return data
 
     def put(self, obj):
-        """Creates an object and writes its status, if it has one."""
+        """Creates an object and writes its status, if it has one. What the server sets by its own clock is
+        rewritten in the dump: `created` minutes ago, or a default by kind."""
+        created = obj.pop("created", {"Pod": 3, "Job": 5, "Event": 2}.get(obj["kind"], 60 * 24 * 9))
+        self.created[obj["kind"], obj["metadata"]["name"]] = ago(created)
         path = PLURALS[obj["kind"]].format(ns=obj["metadata"].get("namespace", NS))
         made = self.call("POST", path, obj)
         if "status" in obj:
@@ -96,17 +101,33 @@ class Server:
                 self.call("DELETE", f"{path}/{name}", {"kind": "DeleteOptions", "apiVersion": "v1", **options}, missing_ok=True)
 
     def dump(self, folder, resources):
-        """Leaves what `kubectl get RESOURCE -o yaml` prints, one file a resource."""
+        """Leaves what `kubectl get RESOURCE -o json` prints, one file a resource, with the server's clock and
+        random IDs replaced, so that a new recording differs only where something changed."""
         os.makedirs(folder, exist_ok=True)
         for old in os.listdir(folder):
-            if old.endswith(".yaml"):
+            if old.endswith((".json", ".yaml")):
                 os.remove(os.path.join(folder, old))
+        lists = {}
         for resource in resources:
             scope = [] if resource == "nodes" else ["-n", NS]
-            out = subprocess.run([self.kubectl, "--kubeconfig", self.kubeconfig, "get", resource, *scope, "-o", "yaml"],
+            out = subprocess.run([self.kubectl, "--kubeconfig", self.kubeconfig, "get", resource, *scope, "-o", "json"],
                                  check=True, capture_output=True, text=True).stdout
-            with open(os.path.join(folder, resource + ".yaml"), "w", encoding="utf-8") as file:
-                file.write(out)
+            lists[resource] = json.loads(out)
+        uids = {}
+        for one in lists.values():
+            for item in one["items"]:
+                meta = item["metadata"]
+                uids[meta["uid"]] = str(uuid.uuid5(uuid.NAMESPACE_URL, item["kind"] + "/" + meta["name"]))
+                meta["creationTimestamp"] = self.created[item["kind"], meta["name"]]
+                meta["resourceVersion"] = str(1000 + len(uids))
+                if "deletionTimestamp" in meta:
+                    meta["deletionTimestamp"] = ago(-4)
+        for resource, one in lists.items():
+            text = json.dumps(one, indent=2)
+            for real, fixed in uids.items():
+                text = text.replace(real, fixed)
+            with open(os.path.join(folder, resource + ".json"), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
 
 
 def suffix(kind, name):
@@ -195,7 +216,7 @@ def job(owner, op, attempt, hash6="5e1f00", ended=None, reason=None, message="",
         status |= {"active": 1, "ready": 1}
     container = {"name": "source", "image": "registry.example.com/team-a/cluster:1.4", "command": ["/captf/bin/runner", "run"],
                  "args": [f"--op={op}", *args]}
-    return {"apiVersion": "batch/v1", "kind": "Job",
+    return {"apiVersion": "batch/v1", "kind": "Job", "created": started,
             "metadata": {"name": f"captf-{SHORT[kind]}-{name}-{op}-a{attempt}-{hash6}", "namespace": NS, "labels": labels,
                          "annotations": {"captf.io/bookkept": "true", **(annotations or {})} if ended in ("Complete", "Failed") else (annotations or {}),
                          "ownerReferences": [{"apiVersion": owner["apiVersion"], "kind": kind, "name": name, "uid": owner["metadata"]["uid"],
@@ -213,7 +234,7 @@ def pod(name, phase, node="node-1", job_name=None, state=None, status=None, labe
     shape = {"name": "source", "image": "registry.example.com/team-a/cluster:1.4", "imageID": "", "ready": phase == "Running",
              "restartCount": 0, "started": phase == "Running", "state": state or {"running": {"startedAt": ago(started)}}}
     labels = {**(labels or {}), **({"batch.kubernetes.io/job-name": job_name, "job-name": job_name} if job_name else {})}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NS, "labels": labels},
+    return {"apiVersion": "v1", "kind": "Pod", "created": started, "metadata": {"name": name, "namespace": NS, "labels": labels},
             "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 600, "nodeName": node,
                      "initContainers": [{"name": "runner", "image": "registry.example.com/captf/manager:0.1"}],
                      "containers": [{"name": "source", "image": "registry.example.com/team-a/cluster:1.4",
@@ -223,10 +244,17 @@ def pod(name, phase, node="node-1", job_name=None, state=None, status=None, labe
                        **(status or {})}}
 
 
+def inputs_secret(kind, name):
+    """The durable inputs, which hold secrets in clear text; their values must never be printed."""
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": {"terraform.tfvars.json": json.dumps({"token": CANARY})},
+            "metadata": {"name": f"captf-inputs-{SHORT[kind]}-{name}", "namespace": NS, "labels": {"captf.io/managed": "true"},
+                         "annotations": {"captf.io/image": "registry.example.com/team-a/cluster:1.4"}}}
+
+
 def node(name, ready="True", address="10.0.0.11"):
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
             "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "KubeletReady" if ready == "True" else "NodeStatusUnknown",
-                                       "message": "", "lastHeartbeatTime": ago(1 if ready == "True" else 40), "lastTransitionTime": ago(40)}],
+                                       "message": "", "lastHeartbeatTime": ago(0 if ready == "True" else 40), "lastTransitionTime": ago(40)}],
                        "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]}}
 
 

@@ -1,6 +1,6 @@
 """The cases of `lock inspect`, `lock list` and `lock history`: what is in the cluster, and what is run on it."""
 
-from api import (CANARY, NS, READ, STATE, ago, cluster, condition, event, job, lock, node, owner_labels, pod, state_secret,
+from api import (CANARY, NS, READ, ago, cluster, condition, event, inputs_secret, job, lock, node, owner_labels, pod, state_secret,
                  suffix, workload)
 
 C, M, P = "TerraformCluster", "TerraformMachine", "TerraformMachinePool"
@@ -15,6 +15,9 @@ RESOURCES = ["terraformclusters", "terraformmachines", "terraformmachinepools", 
 def prod(server, **more):
     """Cluster prod with a readable state; returns the TerraformCluster as made."""
     server.put(cluster(paused=more.pop("paused", False)))
+    server.put(inputs_secret(C, "prod"))
+    server.put(node("node-0"))
+    server.put(node("node-1", **more.pop("node", {})))
     if more.pop("state", True):
         server.put(state_secret(C, "prod", **more.pop("secret", {})))
     return server.put(workload(C, "prod", **more))
@@ -61,7 +64,7 @@ def running_job_clears_earlier(s):
 def job_is_failing(s):
     o = prod(s)
     s.put(job(o, "apply", 3, ended="FailureTarget", reason="DeadlineExceeded", message="Job was active longer than specified deadline", started=63))
-    s.put(pod(OWN, "Running", job_name=JOB))
+    s.put(pod(OWN, "Running", job_name=JOB, started=62) | {"created": 62})
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}", taken=ago(60)))
     return "lock inspect tfc/prod"
 
@@ -85,7 +88,7 @@ def pool_waits_with_inherited_timeout(s):
 
 
 def live(s):
-    o = prod(s)
+    prod(s)
     s.put(pod(OWN, "Running", job_name=JOB))
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}"))
     return "lock inspect tfc/prod"
@@ -93,7 +96,6 @@ def live(s):
 
 def live_terminating(s):
     prod(s)
-    s.put(node("node-1"))
     s.put(pod(OWN, "Running", job_name=JOB))
     s.call("DELETE", f"api/v1/namespaces/{NS}/pods/{OWN}")
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}"))
@@ -102,20 +104,19 @@ def live_terminating(s):
 
 def live_past_grace(s):
     live_terminating(s)
-    return "lock inspect tfc/prod --now 2036-01-01T00:00:00Z"
+    return "lock inspect tfc/prod --now 2026-01-10T08:09:00Z"
 
 
 def live_node_lost(s):
-    prod(s)
-    s.put(node("node-1", ready="Unknown"))
-    s.put(pod(OWN, "Running", job_name=JOB, status={"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": ago(39)}]}))
+    prod(s, node={"ready": "Unknown"})
+    s.put(pod(OWN, "Running", job_name=JOB, started=61, status={"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": ago(39)}]}) | {"created": 61})
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}", taken=ago(60)))
     return "lock inspect tfc/prod"
 
 
 def live_pod_younger(s):
     prod(s)
-    s.put(pod(OWN, "Running"))
+    s.put(pod(OWN, "Running") | {"created": 3})
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}", taken=ago(42)))
     return "lock inspect tfc/prod"
 
@@ -161,9 +162,8 @@ def stale_plan_waits(s):
 
 
 def stale_node_lost(s):
-    o = prod(s)
+    o = prod(s, node={"ready": "Unknown"})
     failed_apply(s, o)
-    s.put(node("node-1", ready="Unknown"))
     s.put(event("Pod", OWN, "Scheduled", f"Successfully assigned {NS}/{OWN} to node-1", minutes=20))
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}"))
     return "lock inspect tfc/prod"
@@ -185,10 +185,11 @@ def stale_ids_differ(s):
 def stale_hashed_name(s):
     name = "prod-eu-control-plane-7d9f8-x2k4q"
     s.put(cluster())
-    o = s.put(workload(M, name))
+    s.put(node("node-0"))
+    s.put(workload(M, name))
     s.put(state_secret(M, name))
     s.put(lock(M, name, ID.format(1), who="@captf-m-f9ab8dd997acab0a-refresh-a1-abc123-x7k2p", operation="OperationTypeRefresh"))
-    return f"lock inspect machine/{name} --from TESTDATA -n {NS}" if False else f"lock inspect tfm/{name}"
+    return f"lock inspect tfm/{name}"
 
 
 def foreign_workstation(s):
@@ -199,8 +200,7 @@ def foreign_workstation(s):
 
 
 def foreign_address(s):
-    prod(s)
-    s.put(node("node-1", address="192.168.10.20"))
+    prod(s, node={"address": "192.168.10.20"})
     s.put(lock(C, "prod", ID.format(2), who="arn:aws:iam::111122223333:user/name@example.com@192.168.10.20", operation="OperationTypePlan"))
     return "lock inspect tfc/prod"
 
@@ -257,7 +257,7 @@ def foreign_hostile_text(s):
 
 def foreign_older_than_lease(s):
     prod(s)
-    s.put(lock(C, "prod", ID.format(2), who="root@old-bastion", taken=ago(60 * 24 * 40)))
+    s.put(lock(C, "prod", ID.format(2), who="root@old-bastion", taken=ago(60 * 24 * 40)) | {"created": 90})
     return "lock inspect tfc/prod"
 
 
@@ -336,7 +336,7 @@ def fleet(s):
     o = prod(s)
     failed_apply(s, o, started=4)
     s.put(lock(C, "prod", ID.format(1), who=f"@{OWN}"))
-    web = s.put(workload(M, "web", status={"conditions": [LOCKED]}))
+    s.put(workload(M, "web", status={"conditions": [LOCKED]}))
     s.put(state_secret(M, "web"))
     s.put(lock(M, "web", ID.format(2), who="DESKTOP-1\\someone@DESKTOP-1", taken=ago(50)))
     s.put(workload(P, "workers"))
