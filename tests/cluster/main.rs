@@ -8,3 +8,4 @@ mod lock_real;
 mod lock_rights;
 mod objects;
 mod plugin;
+mod snapshot;
