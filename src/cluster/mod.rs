@@ -4,6 +4,7 @@
 //! a live cluster and a snapshot, because both stand behind the same client.
 
 pub mod api;
+pub mod backups;
 pub mod client;
 pub mod clusters;
 pub mod events;
@@ -17,5 +18,11 @@ pub mod objects;
 pub mod orphans;
 pub mod pods;
 pub mod resolve;
+pub mod payload;
+pub mod restore;
+pub mod restore_log;
 pub mod state;
+pub mod state_diff;
+pub mod state_instances;
 pub mod state_reader;
+pub mod write;
