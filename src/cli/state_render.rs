@@ -70,7 +70,7 @@ fn write(out: &mut Vec<u8>, mut view: StateReportView, global: &GlobalArgs) -> i
         render_parts(out, &object, &view.parts, layout)?;
     }
     view.report.items.retain(|i| !i.findings.is_empty() || !i.unreadable.is_empty());
-    let rest = !view.report.items.is_empty() || !view.report.unreadable.is_empty() || view.report.source.clock.is_some();
+    let rest = !view.report.items.is_empty() || !view.report.unreadable.is_empty();
     if !out.is_empty() && rest {
         out.extend(b"\n");
     }

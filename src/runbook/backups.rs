@@ -36,6 +36,12 @@ pub fn diagnose_list(
         for problem in &set.problems {
             finding = finding.seen(Evidence::new(format!("backup set {}", set.name), problem.clone()));
         }
+        if let Some(stray) = stray(set) {
+            finding = finding.with("secret", stray);
+        }
+        if let Some(serial) = set.serial {
+            finding = finding.with("serial", serial.to_string());
+        }
         found.push(finding);
     }
     found.extend(sets.iter().filter(|s| is_shadowed(sets, s)).map(|set| shadowed(sets, set, now)));
@@ -49,6 +55,12 @@ pub fn set_evidence(set: &BackupSet, now: Timestamp) -> Evidence {
     let serial = set.serial.map_or("no serial".to_string(), |s| format!("serial {s}"));
     let taken = set.taken.map(|t| format!(", taken {}", relative(t, now))).unwrap_or_default();
     Evidence::new(format!("Secret/{}", set.name), format!("{serial}{taken}")).at(set.taken)
+}
+
+/// A Secret that claims to belong to a set and is none of its chunks.
+fn stray(set: &BackupSet) -> Option<String> {
+    let stray = set.secrets.iter().find(|s| crate::captf::names::chunk_index(&set.name, &s.name).is_none())?;
+    Some(stray.name.clone())
 }
 
 fn shadowed(sets: &[BackupSet], set: &BackupSet, now: Timestamp) -> Finding {

@@ -139,7 +139,7 @@ pub fn ready(facts: &RestoreFacts, serial: i64, now: Timestamp) -> Finding {
         "the restored state is destroyed as soon as it reads"
     } else {
         match set.map(|s| compare_inputs(facts, s)) {
-            Some(InputsCompare::Same) => "nothing is applied, because the inputs are those of the backup",
+            Some(InputsCompare::Same) => "no apply follows by itself, because the inputs are those of the backup",
             Some(InputsCompare::Differ | InputsCompare::BackupHasNone) if facts.object.kind == WorkloadKind::Machine => {
                 "a machine is not applied again"
             }
@@ -156,6 +156,10 @@ pub fn ready(facts: &RestoreFacts, serial: i64, now: Timestamp) -> Finding {
     {
         let value = format!("serial {serial}, {managed_resources} managed resources");
         finding = finding.seen(Evidence::new("the live state", value));
+    }
+    if !facts.lock.live {
+        let value = "this is a snapshot; only a judgement of the live cluster counts";
+        finding = finding.seen(Evidence::new("read from", value));
     }
     finding
 }
