@@ -3,12 +3,15 @@
 use clap::{Parser, Subcommand};
 
 use super::args::GlobalArgs;
+use super::backups::{BackupsArgs, BackupsCommand};
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::lock::{LockArgs, LockCommand};
+use super::restore::RestoreArgs;
 use super::runbook::RunbookArgs;
+use super::state::{StateArgs, StateCommand};
 use super::version::VersionArgs;
-use super::{explain, lock, lock_history, runbook, version};
+use super::{backups, backups_save, explain, lock, lock_history, restore, runbook, state, version};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -29,6 +32,12 @@ pub struct Cli {
 pub enum Command {
     /// Judge Terraform state locks: free, live, stale or foreign (reads only)
     Lock(LockArgs),
+    /// List, verify, compare and save backups of states (reads only)
+    Backups(BackupsArgs),
+    /// Restore a state from a backup (changes one annotation of the object, after judgement and consent)
+    Restore(RestoreArgs),
+    /// Judge a state as the controller's reader sees it (reads only)
+    State(StateArgs),
     /// Print the section of a finding code: what it means and what to do (needs no cluster)
     Explain(ExplainArgs),
     /// List and print the embedded runbooks (needs no cluster)
@@ -45,6 +54,16 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
             LockCommand::Inspect(args) => lock::run_inspect(global, args),
             LockCommand::List(args) => lock::run_list(global, args),
             LockCommand::History(args) => lock_history::run(global, args),
+        },
+        Command::Backups(args) => match &args.command {
+            BackupsCommand::List(args) => backups::run_list(global, args),
+            BackupsCommand::Verify(args) => backups::run_verify(global, args),
+            BackupsCommand::Diff(args) => backups::run_diff(global, args),
+            BackupsCommand::Save(args) => backups_save::run(global, args),
+        },
+        Command::Restore(args) => restore::run(global, args),
+        Command::State(args) => match &args.command {
+            StateCommand::Inspect(args) => state::run_inspect(global, args),
         },
         Command::Explain(args) => explain::run(global, args),
         Command::Runbook(args) => runbook::run(global, args),
@@ -78,6 +97,18 @@ mod tests {
             "kubectl-captf lock inspect --from dump.tar.gz --now 2026-01-10T08:00:00Z tfc/prod",
             "kubectl-captf lock history tfc/prod --as bob --as-group a --as-group b --request-timeout 5s",
             "kubectl-captf explain lock-stale",
+            "kubectl-captf backups list tfc/prod -o wide",
+            "kubectl-captf backups verify tfc prod 41",
+            "kubectl-captf backups diff tfc/prod 41 52",
+            "kubectl-captf backups save tfc/prod 41 --to f",
+            "kubectl-captf backups save tfc/prod --live --secrets --to f",
+            "kubectl-captf restore 41",
+            "kubectl-captf restore 41 tfc/prod --dry-run",
+            "kubectl-captf restore 41 tfc prod --dry-run=server --wait=false",
+            "kubectl-captf restore 41 tfc/prod --yes-forget-resources=4 --timeout 5m",
+            "kubectl-captf restore status tfc/prod --wait",
+            "kubectl-captf restore retry tfc/prod --serial=41",
+            "kubectl-captf state inspect tfc/prod",
             "kubectl-captf runbook show stale-lock",
             "kubectl-captf version --client -o json",
         ] {
@@ -94,6 +125,11 @@ mod tests {
             "kubectl-captf lock history",
             "kubectl-captf unlock",
             "kubectl-captf explain",
+            "kubectl-captf backups",
+            "kubectl-captf backups save tfc/prod 41",
+            "kubectl-captf restore",
+            "kubectl-captf restore 41 --dry-run=maybe",
+            "kubectl-captf restore status",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

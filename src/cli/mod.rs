@@ -2,14 +2,24 @@
 
 pub mod app;
 pub mod args;
+pub mod backups;
+pub mod backups_save;
+pub mod claim_gate;
 pub mod error;
 pub mod explain;
 pub mod lock;
 pub mod lock_history;
 pub mod render;
+pub mod restore;
+pub mod restore_candidates;
+pub mod restore_confirm;
+pub mod restore_follow;
+pub mod restore_retry;
 pub mod runbook;
 pub mod scope;
 pub mod session;
+pub mod state;
+pub mod state_render;
 pub mod target;
 pub mod version;
 pub mod watch;

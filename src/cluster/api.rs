@@ -35,7 +35,8 @@ impl Resource {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+    /// The path of the resource, of all of it or of one object.
+    pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
         } else {
@@ -97,6 +98,11 @@ impl Api {
     /// A reader over a client; `timeout` bounds each single request, `None` waits for ever.
     pub fn new(client: kube::Client, timeout: Option<Duration>) -> Self {
         Self { client, timeout }
+    }
+
+    /// The client and the timeout of a request, for the writes of `cluster::write`.
+    pub(super) fn parts(&self) -> (&kube::Client, Option<Duration>) {
+        (&self.client, self.timeout)
     }
 
     /// GET of one object by name.

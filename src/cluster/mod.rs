@@ -4,6 +4,7 @@
 //! a live cluster and a snapshot, because both stand behind the same client.
 
 pub mod api;
+pub mod backups;
 pub mod client;
 pub mod clusters;
 pub mod events;
@@ -15,7 +16,13 @@ pub mod meter;
 pub mod nodes;
 pub mod objects;
 pub mod orphans;
+pub mod payload;
 pub mod pods;
 pub mod resolve;
+pub mod restore;
+pub mod restore_log;
 pub mod state;
+pub mod state_diff;
+pub mod state_instances;
 pub mod state_reader;
+pub mod write;

@@ -2,6 +2,8 @@
 
 pub mod escape;
 pub mod json;
+pub mod state_text;
+pub mod state_view;
 pub mod style;
 pub mod table;
 pub mod text;

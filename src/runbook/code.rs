@@ -90,6 +90,82 @@ codes! {
     HistoryInterrupted      "history-job-interrupted"       Info    "stale-lock";
     HistoryHolderDied       "history-holder-died"           Info    "stale-lock";
     HistoryNothing          "history-nothing-kept"          Info    "stale-lock";
+    // backups list, backups verify, backups diff
+    BackupsNone             "backups-none"                  Warning "state-restore";
+    BackupIncomplete        "backup-incomplete"             Warning "state-restore";
+    BackupSerialTwice       "backup-serial-twice"           Warning "state-restore";
+    BackupLineagesDiffer    "backup-lineages-differ"        Warning "state-restore";
+    BackupsStatusLags       "backups-status-lags"           Info    "state-restore";
+    BackupVerified          "backup-verified"               Info    "state-restore";
+    BackupDigestDiffers     "backup-digest-differs"         Error   "state-restore";
+    BackupPayloadBroken     "backup-payload-broken"         Error   "state-restore";
+    BackupEncrypted         "backup-encrypted"              Error   "state-restore";
+    BackupAnnotationsDiffer "backup-annotations-differ"     Error   "state-restore";
+    // restore: what refuses it
+    RestoreNotASerial       "restore-not-a-serial"          Error   "state-restore";
+    RestoreNoBackup         "restore-no-backup"             Error   "state-restore";
+    RestoreSetIncomplete    "restore-set-incomplete"        Error   "state-restore";
+    RestoreConsumed         "restore-consumed"              Error   "state-restore";
+    RestoreOtherPending     "restore-other-pending"         Error   "state-restore";
+    RestorePaused           "restore-paused"                Error   "state-restore";
+    RestoreExternallyManaged "restore-externally-managed"    Error   "state-restore";
+    RestoreNoOwner          "restore-no-owner"              Error   "state-restore";
+    RestoreRetained         "restore-retained"              Error   "state-restore";
+    RestoreJobRunning       "restore-job-running"           Error   "state-restore";
+    RestoreGateClosed       "restore-gate-closed"           Error   "state-restore";
+    RestoreDeletingIgnored  "restore-deleting-ignored"      Error   "state-restore";
+    RestoreDeletingWaits    "restore-deleting-waits"        Error   "state-restore";
+    RestoreLockLive         "restore-lock-live"             Error   "state-restore";
+    RestoreLockForeign      "restore-lock-foreign"          Error   "state-restore";
+    RestoreLockEmptyHolder  "restore-lock-empty-holder"     Error   "state-restore";
+    RestoreStaleIdsDiffer   "restore-stale-ids-differ"      Error   "state-restore";
+    RestoreStaleNoState     "restore-stale-no-state"        Error   "state-restore";
+    RestoreStaleUnlockFails "restore-stale-unlock-fails"    Error   "state-restore";
+    RestoreLabelsDiffer     "restore-labels-differ"         Error   "state-restore";
+    RestoreSecondSecret     "restore-second-secret"         Error   "state-restore";
+    RestoreForgetsMany      "restore-forgets-many"          Error   "state-restore";
+    RestoreUndetermined     "restore-undetermined"          Error   "state-restore";
+    RestoreRetryNothing     "restore-retry-nothing"         Error   "state-restore";
+    // restore: what to know before it
+    RestoreDeletingHeld     "restore-deleting-held"         Warning "state-restore";
+    RestoreGateUnknown      "restore-gate-unknown"          Warning "state-restore";
+    RestoreForgets          "restore-forgets"               Warning "state-restore";
+    RestoreForgetsUnknown   "restore-forgets-unknown"       Warning "state-restore";
+    RestoreLineageDiffers   "restore-lineage-differs"       Warning "state-restore";
+    RestoreHashMissing      "restore-hash-missing"          Warning "state-restore";
+    RestoreMachineTurnsLost "restore-machine-turns-lost"    Warning "state-restore";
+    RestoreThenGuardedApply "restore-then-guarded-apply"    Warning "state-restore";
+    RestoreThenApply        "restore-then-apply"            Warning "state-restore";
+    RestoreInputsUnknown    "restore-inputs-unknown"        Info    "state-restore";
+    RestoreLockStale        "restore-lock-stale"            Info    "state-restore";
+    RestoreIsLive           "restore-is-live"               Info    "state-restore";
+    RestoreAlreadyRequested "restore-already-requested"     Info    "state-restore";
+    RestoreReady            "restore-ready"                 Info    "state-restore";
+    // restore: how far it is
+    RestoreNone             "restore-none"                  Info    "state-restore";
+    RestoreRequested        "restore-requested"             Info    "state-restore";
+    RestoreWaiting          "restore-waiting"               Info    "state-restore";
+    RestoreRunning          "restore-running"               Info    "state-restore";
+    RestoreReadingBack      "restore-reading-back"          Info    "state-restore";
+    RestoreSucceeded        "restore-succeeded"             Info    "state-restore";
+    RestoreFailed           "restore-failed"                Error   "state-restore";
+    RestoreBackupNotFound   "restore-backup-not-found"      Error   "state-restore";
+    // state inspect
+    StateReadable           "state-readable"                Info    "state-unreadable";
+    StateNotFound           "state-not-found"               Info    "state-unreadable";
+    StateNotEvaluated       "state-not-evaluated"           Info    "state-unreadable";
+    StateLost               "state-lost"                    Error   "state-unreadable";
+    StateOutcomeUnknown     "state-outcome-unknown"         Error   "state-unreadable";
+    StateCorrupt            "state-corrupt"                 Error   "state-unreadable";
+    StateInconsistent       "state-inconsistent"            Error   "state-unreadable";
+    StateEncrypted          "state-encrypted"               Error   "state-unreadable";
+    StateRetained           "state-retained"                Error   "state-unreadable";
+    StateLocked             "state-locked"                  Error   "state-unreadable";
+    StateOverwritten        "state-overwritten"             Error   "state-unreadable";
+    StateStraySecrets       "state-stray-secrets"           Warning "state-unreadable";
+    StateNearLimit          "state-near-limit"              Warning "state-unreadable";
+    StateWithoutHash        "state-without-hash"            Warning "state-unreadable";
+    StateReasonDiffers      "state-reason-differs"          Info    "state-unreadable";
 }
 
 impl Code {

@@ -16,7 +16,11 @@ pub struct Runbook {
 }
 
 /// Every embedded runbook.
-pub const RUNBOOKS: &[Runbook] = &[Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") }];
+pub const RUNBOOKS: &[Runbook] = &[
+    Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
+    Runbook { name: "state-restore", text: include_str!("../../runbooks/state-restore.md") },
+    Runbook { name: "state-unreadable", text: include_str!("../../runbooks/state-unreadable.md") },
+];
 
 /// Every placeholder that a section may use, and what it stands for.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -43,6 +47,12 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("gives_up", "when a waiting Job gives up"),
     ("secret", "Secret that the finding is about"),
     ("labels", "labels as `key=value`, separated by spaces"),
+    ("serial", "serial of a backup"),
+    ("set", "name of a backup set, which is that of its first Secret"),
+    ("taken", "when a backup was taken"),
+    ("count", "how many"),
+    ("gate", "condition that gates a Job"),
+    ("reason", "reason of a condition"),
 ];
 
 /// One step, with its placeholders filled.

@@ -8,4 +8,5 @@ mod lock_real;
 mod lock_rights;
 mod objects;
 mod plugin;
+mod restore;
 mod snapshot;
