@@ -35,6 +35,15 @@ pub struct JobFacts {
     pub lock_timeout_seconds: Option<i64>,
     pub force_unlock: Option<String>,
     pub image: Option<String>,
+    pub suspended: bool,
+    pub deleting: Option<Timestamp>,
+    /// `captf.io/drift-remediation`: the apply puts drift right.
+    pub remediation: bool,
+    /// `captf.io/plan`: the TerraformPlan that it makes or applies.
+    pub plan: Option<String>,
+    /// Images that are left to try, of `captf.io/image-fallbacks`.
+    pub image_fallbacks: Option<usize>,
+    pub service_account: Option<String>,
 }
 
 /// Annotations of bookkeeping.

@@ -4,12 +4,14 @@
 
 pub mod event;
 pub mod job;
+pub mod job_why;
 pub mod lease;
 pub mod lock;
 pub mod node;
 pub mod object;
 pub mod pod;
 pub mod reading;
+pub mod run;
 pub mod state;
 
 pub use reading::{Gap, GapReason, Reading};

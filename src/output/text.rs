@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::escape::visible;
+use super::run_text::run_lines;
 use super::style::Styles;
 use super::view::{EvidenceView, FindingView, GapView, ItemView, LockView, ReportView, StepView, WaitingView};
 
@@ -83,6 +84,9 @@ impl Page<'_> {
         }
         for waiting in &item.waiting {
             self.waiting(waiting)?;
+        }
+        for (label, line) in item.runs.iter().flat_map(run_lines) {
+            self.block(label, &line)?;
         }
         for finding in &item.findings {
             self.finding(finding)?;

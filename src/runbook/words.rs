@@ -16,7 +16,11 @@ pub struct Runbook {
 }
 
 /// Every embedded runbook.
-pub const RUNBOOKS: &[Runbook] = &[Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") }];
+pub const RUNBOOKS: &[Runbook] = &[
+    Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
+    Runbook { name: "job-failures", text: include_str!("../../runbooks/job-failures.md") },
+    Runbook { name: "slow-jobs", text: include_str!("../../runbooks/slow-jobs.md") },
+];
 
 /// Every placeholder that a section may use, and what it stands for.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -43,6 +47,24 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("gives_up", "when a waiting Job gives up"),
     ("secret", "Secret that the finding is about"),
     ("labels", "labels as `key=value`, separated by spaces"),
+    ("op", "operation of the Job"),
+    ("step", "step of the run"),
+    ("because", "the reason in the words of who refused or failed"),
+    ("reason", "reason as Kubernetes or the condition writes it"),
+    ("container", "container of the pod"),
+    ("image", "image of the container"),
+    ("missing", "object that is missing, as `secret/x`"),
+    ("key", "key that is missing in it"),
+    ("account", "ServiceAccount of the runner"),
+    ("deadline", "deadline of the Job, as a length of time"),
+    ("took", "how long it took"),
+    ("address", "resource that a call was about"),
+    ("limit", "memory limit"),
+    ("until", "time until which it may last"),
+    ("plan", "TerraformPlan that waits"),
+    ("changes", "what the plan would change"),
+    ("serial", "serial of the state to restore"),
+    ("holder", "Job that holds the lease"),
 ];
 
 /// One step, with its placeholders filled.
