@@ -9,7 +9,7 @@ use super::clusters::read_owner_cluster;
 use super::events::read_events;
 use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
 use super::leases::{facts_from_lease, read_lock};
-use super::nodes::{read_holders_of_address, read_node};
+use super::nodes::{read_node, read_nodes_with_address, read_pods_with_address};
 use super::objects::read_object;
 use super::pods::{read_pod, read_pods_of_job};
 use super::state::{
@@ -279,14 +279,15 @@ async fn host_signs(api: &Api, object: &ObjectRef, host: Option<String>) -> Host
         return HostSigns::default();
     };
     if host.parse::<IpAddr>().is_ok() {
-        return HostSigns { address_of: Some(read_holders_of_address(api, &host).await), ..HostSigns::default() };
+        let (pods, nodes) = tokio::join!(read_pods_with_address(api, &host), read_nodes_with_address(api, &host));
+        return HostSigns { pods_with_address: Some(pods), nodes_with_address: Some(nodes), ..HostSigns::default() };
     }
     // A host that no object can be named after is not looked for.
     if !is_object_name(&host) {
         return HostSigns::default();
     }
     let (pod, node) = tokio::join!(read_pod(api, &object.namespace, &host), read_node(api, &host));
-    HostSigns { pod: Some(pod), node: Some(node), address_of: None }
+    HostSigns { pod: Some(pod), node: Some(node), ..HostSigns::default() }
 }
 
 /// Whether Kubernetes accepts the text as the name of a pod or node (a DNS-1123 subdomain).

@@ -2,3 +2,9 @@
 
 #[path = "../ground/mod.rs"]
 mod ground;
+mod input;
+mod lock;
+mod lock_real;
+mod lock_rights;
+mod objects;
+mod plugin;
