@@ -13,4 +13,6 @@ pub mod names;
 pub mod own_pod;
 pub mod result;
 pub mod run_log;
+#[cfg(test)]
+mod run_log_tests;
 pub mod time;

@@ -34,9 +34,14 @@ static FORBIDDEN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// The text without the runtime's colours, which may stand in the middle of a word.
+pub fn without_colours(text: &str) -> std::borrow::Cow<'_, str> {
+    ANSI.replace_all(text, "")
+}
+
 /// Reads the end of a log. `cut` says that its first line may be the rest of one.
 pub fn read_log(text: &str, cut: bool, redactor: &Redactor) -> LogFacts {
-    let clean = ANSI.replace_all(text, "");
+    let clean = without_colours(text);
     let lines: Vec<&str> = clean.lines().skip(usize::from(cut)).map(str::trim_end).collect();
     let errors = blocks(&lines);
     let shown = |line: &str| redactor.mask(&clipped(line));
@@ -118,7 +123,11 @@ fn blocks(lines: &[&str]) -> Vec<Vec<String>> {
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
-        if let Some(block) = json_block(line) {
+        let document = if line == "{" { validate_document(&lines[at..]) } else { None };
+        if let Some((blocks, read)) = document {
+            found.extend(blocks);
+            at += read;
+        } else if let Some(block) = json_block(line) {
             found.push(block);
             at += 1;
         } else if is_box_start(line) {
@@ -177,12 +186,23 @@ fn trimmed(block: Vec<String>) -> Vec<String> {
     out
 }
 
+/// The document that `validate -json` prints over many lines: its error blocks, and how many lines it has.
+fn validate_document(lines: &[&str]) -> Option<(Vec<Vec<String>>, usize)> {
+    let end = lines.iter().position(|l| *l == "}")?;
+    let value: Value = serde_json::from_str(&lines[..=end].join("\n")).ok()?;
+    let diagnostics = value.get("diagnostics")?.as_array()?;
+    Some((diagnostics.iter().filter_map(diagnostic_block).collect(), end + 1))
+}
+
 fn json_block(line: &str) -> Option<Vec<String>> {
     if !line.trim_start().starts_with('{') {
         return None;
     }
     let value: Value = serde_json::from_str(line.trim()).ok()?;
-    let diagnostic = value.get("diagnostic")?;
+    diagnostic_block(value.get("diagnostic")?)
+}
+
+fn diagnostic_block(diagnostic: &Value) -> Option<Vec<String>> {
     if diagnostic.get("severity").and_then(Value::as_str) != Some("error") {
         return None;
     }

@@ -15,6 +15,7 @@ use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::captf::mask::{LineMasker, Redactor};
 use crate::captf::names::Operation;
+use crate::captf::run_log::without_colours;
 use crate::cluster::api::LogPart;
 use crate::cluster::job_why::{Depth, read_job_history};
 use crate::cluster::run_logs::read_redactor;
@@ -260,7 +261,7 @@ async fn read_all(
         match session.api.read_log(&object.namespace, &pod.name, &part(container.clone(), args)).await {
             Reading::Found(text) => {
                 let redactor = redactor_for(session, object, pod, args).await;
-                let text = if args.raw { text } else { redactor.mask(&text) };
+                let text = if args.raw { text } else { redactor.mask(&without_colours(&text)) };
                 items.push(LogView {
                     job: job.name.clone(),
                     pod: pod.name.clone(),
@@ -368,7 +369,7 @@ async fn follow(session: &Session, object: &ObjectRef, job: &str, args: &JobsLog
             Ok(_) => {
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_end_matches(['\n', '\r']);
-                let text = if args.raw { text.to_string() } else { masker.mask(text) };
+                let text = if args.raw { text.to_string() } else { masker.mask(&without_colours(text)) };
                 write_stdout(shown(&text, args.raw).as_bytes())?;
             }
             Err(e) => {
