@@ -22,7 +22,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is fixed and its test compiles it")
 }
 
-static ANSI: LazyLock<Regex> = LazyLock::new(|| regex(r"\x1b\[[0-9;?]*[A-Za-z]"));
+static ANSI: LazyLock<Regex> = LazyLock::new(|| regex(r"\x1b\[[0-9;]*m"));
 static STILL: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"^(?P<address>\S.*): Still (?:creating|destroying|modifying|reading|opening)\.\.\. \[(?:id=[^,\]]*, )?(?P<elapsed>[0-9hms]+) elapsed\]",

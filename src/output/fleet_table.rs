@@ -39,7 +39,8 @@ fn fleet_row(item: &ItemView, options: TableOptions) -> Vec<Cell> {
         attempt.map_or("-".to_string(), |a| if a.failures == 0 { "-".to_string() } else { a.failures.to_string() });
     let since =
         cause.and_then(|c| c.age.as_deref()).map_or("-".to_string(), |a| a.trim_end_matches(" ago").to_string());
-    let why = finding.map(|f| visible(&f.summary).into_owned()).unwrap_or_else(|| not_read(item));
+    let why = cause.and_then(|c| c.detail.as_ref()).or(finding.map(|f| &f.summary));
+    let why = why.map_or_else(|| not_read(item), |w| visible(w).into_owned());
     let mut cells = vec![
         Cell::new(format!("{}/{}", item.object.kind.to_ascii_lowercase(), visible(&item.object.name))),
         Cell::new(cause.and_then(|c| c.operation).unwrap_or("-")),

@@ -2,7 +2,7 @@
 
 use super::escape::visible;
 use super::run_view::{AttemptView, JobView, RunsView, StepTimeView};
-use crate::captf::time::short_duration;
+use crate::captf::time::{short_duration, short_millis};
 
 /// Columns of the longest bar.
 const BAR: i64 = 20;
@@ -41,15 +41,19 @@ fn job_lines(job: &JobView) -> Vec<(&'static str, String)> {
     if let Some(seconds) = job.duration_seconds {
         let from = job.started_at.as_ref().map(|t| format!(" from {t}")).unwrap_or_default();
         let to = job.finished_at.as_ref().map_or(", not finished".to_string(), |t| format!(" to {t}"));
-        lines.push(("ran", format!("{}{from}{to}", short_duration(seconds))));
+        let length = short_duration(seconds);
+        lines.push(match job.outcome {
+            "starting" | "suspended" => ("age", format!("{length}, not started")),
+            _ => ("ran", format!("{length}{from}{to}")),
+        });
     }
     if let Some(image) = &job.image {
         let digest = job.image_digest.as_deref().filter(|d| !image.contains(*d));
         let digest = digest.map(|d| format!(" (ran as {})", visible(d))).unwrap_or_default();
-        lines.push(("image", format!("{}{digest}", visible(image))));
+        lines.push(("", format!("image {}{digest}", visible(image))));
     }
     for (index, line) in step_lines(&job.steps).into_iter().enumerate() {
-        lines.push((if index == 0 { "steps" } else { "" }, line));
+        lines.push((if index == 0 { "step" } else { "" }, line));
     }
     lines
 }
@@ -71,19 +75,21 @@ fn step_lines(steps: &[StepTimeView]) -> Vec<String> {
             (code, _) => format!("  exit code {code}"),
         };
         let name = visible(&s.name).into_owned();
-        format!("{name:<width$}  {bar}  {} ({}%){exit}", duration(s.milliseconds), s.percent)
+        format!("{name:<width$}  {bar}  {} ({}%){exit}", short_millis(s.milliseconds), s.percent)
     };
     steps.iter().map(line).collect()
-}
-
-fn duration(millis: i64) -> String {
-    if millis < 1000 { format!("{millis}ms") } else { short_duration(millis / 1000) }
 }
 
 fn attempt_lines(attempt: &AttemptView) -> Vec<(&'static str, String)> {
     let op = attempt.operation;
     let when = match (attempt.state, &attempt.at, &attempt.relative) {
-        ("running", _, _) => format!("{op}: runs now"),
+        ("running", Some(at), Some(relative)) if relative.ends_with("ago") => {
+            format!("{op}: after this Job, whose deadline was {at} ({relative})")
+        }
+        ("running", Some(at), Some(relative)) => {
+            format!("{op}: after this Job, which its deadline ends {at} ({relative}) at the latest")
+        }
+        ("running", _, _) => format!("{op}: after this Job"),
         ("never", _, _) => format!("{op}: no next attempt by itself"),
         ("unknown", _, _) => format!("{op}: when is unknown"),
         ("held", Some(at), Some(relative)) if relative != "now due" => {
@@ -110,7 +116,7 @@ fn attempt_lines(attempt: &AttemptView) -> Vec<(&'static str, String)> {
             text.push_str(&format!(", delay {}", short_duration(delay)));
         }
     }
-    let mut lines = vec![("next", text)];
+    let mut lines = vec![("when", text)];
     for because in &attempt.because {
         let at = because.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
         lines.push(("", format!("{}: {}{at}", visible(&because.source), visible(&because.value))));

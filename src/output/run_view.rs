@@ -72,7 +72,7 @@ pub struct AttemptView {
     pub operation: &'static str,
     /// `scheduled`, `due`, `running`, `held`, `never` or `unknown`.
     pub state: &'static str,
-    /// Not before this time, as far as backoff and schedule go.
+    /// Not before this time, as far as backoff and schedule go; with `running` the deadline of the Job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// `in 4m10s`.
@@ -104,6 +104,9 @@ pub struct CauseView {
     pub since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age: Option<String>,
+    /// The reason in a few words: what the line about the object shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// False: it fails the same way again until somebody acts.
     pub waiting_may_cure: bool,
 }
@@ -132,10 +135,18 @@ pub fn runs_view(runs: &Runs, findings: &[Finding], now: Timestamp) -> RunsView 
             operation: runs.operation.map(|op| op.as_str()),
             since: runs.since.map(utc),
             age: runs.since.map(|t| relative(t, now)),
+            detail: detail(f),
             waiting_may_cure: waiting_may_cure(f.code),
         }),
         timeline: runs.timeline.iter().map(entry_view).collect(),
     }
+}
+
+/// Why, without the names that stand on the same line anyway.
+fn detail(finding: &Finding) -> Option<String> {
+    let value = |key: &str| finding.values.get(key);
+    let because = value("because")?;
+    Some(value("step").map_or_else(|| because.clone(), |step| format!("step {step}: {because}")))
 }
 
 fn job_view(run: &RunSummary) -> JobView {
@@ -168,13 +179,17 @@ fn job_view(run: &RunSummary) -> JobView {
 
 fn attempt_view(attempt: &Attempt, now: Timestamp) -> AttemptView {
     // A time that backoff gave is shown as it is, also when it has passed.
-    let at = attempt.at.filter(|_| !matches!(attempt.state, AttemptState::Never | AttemptState::Running));
+    let at = attempt.at.filter(|_| attempt.state != AttemptState::Never);
     let gap = attempt.gap.iter().map(|g| Evidence::new(g.what.clone(), g.reason.as_str()));
     AttemptView {
         operation: attempt.op.as_str(),
         state: attempt.state.as_str(),
         at: at.map(utc),
-        relative: at.map(|at| if at <= now { "now due".to_string() } else { relative(at, now) }),
+        relative: at.map(|at| match attempt.state {
+            AttemptState::Running => relative(at, now),
+            _ if at <= now => "now due".to_string(),
+            _ => relative(at, now),
+        }),
         failures: attempt.failures,
         limit: attempt.limit.map(|(value, _)| value),
         limit_from: attempt.limit.map(|(_, from)| from),

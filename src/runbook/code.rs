@@ -154,6 +154,7 @@ codes! {
     PodUnschedulable        "pod-unschedulable"             Error   "job-failures";
     PodSchedulingGated      "pod-scheduling-gated"          Warning "job-failures";
     ConfigObjectMissing     "config-object-missing"         Error   "job-failures";
+    ConfigObjectThere       "config-object-there-now"       Info    "job-failures";
     ConfigKeyMissing        "config-key-missing"            Error   "job-failures";
     ConfigRunsAsRoot        "config-runs-as-root"           Error   "job-failures";
     ContainerConfigOther    "container-config-other"        Error   "job-failures";

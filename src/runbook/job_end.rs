@@ -7,7 +7,7 @@ use super::job_image;
 use super::job_outcome::Outcome;
 use super::job_start;
 use super::job_why::Case;
-use crate::captf::time::{seconds_between, short_duration, utc};
+use crate::captf::time::{seconds_between, short_duration, short_millis, utc};
 use crate::facts::event::EventFacts;
 use crate::facts::pod::{ContainerState, PodFacts};
 use crate::facts::reading::Reading;
@@ -91,8 +91,9 @@ fn log_place(case: &Case<'_>) -> String {
 }
 
 fn last_lines(case: &Case<'_>, log: &LogFacts) -> Vec<Evidence> {
-    let lines = log.last_lines.iter().rev().take(2).rev();
-    lines.map(|l| Evidence::new(format!("last lines of the log of {}", log_place(case)), l.clone())).collect()
+    let lines: Vec<&str> = log.last_lines.iter().rev().take(3).rev().map(String::as_str).collect();
+    let source = format!("log of {}, last lines", log_place(case));
+    if lines.is_empty() { Vec::new() } else { vec![Evidence::new(source, lines.join("\n"))] }
 }
 
 fn step_failed(case: &Case<'_>) -> Vec<Finding> {
@@ -133,7 +134,7 @@ pub fn failing_step(case: &Case<'_>) -> Option<String> {
 fn step_evidence(case: &Case<'_>) -> Option<Evidence> {
     let name = failing_step(case)?;
     let step = case.details.steps.iter().rfind(|s| s.name == name)?;
-    let took = short_duration(step.millis / 1000);
+    let took = short_millis(step.millis);
     Some(Evidence::new(
         format!("{} steps[{name}]", case.details.from),
         format!("exit code {}, after {took}", step.exit_code),
@@ -183,12 +184,12 @@ fn deadline(case: &Case<'_>) -> Vec<Finding> {
     let never = started.is_none() && case.details.steps.is_empty() && case.log().is_none();
     let mut start = if never { job_start::findings(case) } else { Vec::new() };
     if never && (case.newest_pod().is_some() || !start.is_empty()) {
-        start.insert(0, base(Code::DeadlineNeverStarted));
+        start.push(base(Code::DeadlineNeverStarted));
         return start;
     }
     let slowest = case.details.steps.iter().max_by_key(|s| s.millis);
-    let seen_step = slowest
-        .map(|s| Evidence::new(format!("{} steps[{}]", case.details.from, s.name), short_duration(s.millis / 1000)));
+    let seen_step =
+        slowest.map(|s| Evidence::new(format!("{} steps[{}]", case.details.from, s.name), short_millis(s.millis)));
     let log = case.log();
     if log.is_some_and(|l| l.waits_for_lock) || waited_for_lock(case, case.details.error.as_ref()) {
         let lines = log.map(|l| last_lines(case, l)).unwrap_or_default();
@@ -211,7 +212,7 @@ fn deadline(case: &Case<'_>) -> Vec<Finding> {
                     .seen_all(seen_step)
                     .seen_all(lines)
                     .with("step", step.name.clone())
-                    .with("took", short_duration(step.millis / 1000)),
+                    .with("took", short_millis(step.millis)),
             ]
         }
         None => vec![base(Code::DeadlineUnknown).seen_all(log.map(|l| last_lines(case, l)).unwrap_or_default())],

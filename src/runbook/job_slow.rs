@@ -1,7 +1,5 @@
 //! Where the time of a run goes: steps with their shares, compared with the object's earlier Jobs.
 
-use jiff::Timestamp;
-
 use super::code::Code;
 use super::finding::{Evidence, Finding};
 use super::job_outcome::{Outcome, pods_of};
@@ -97,9 +95,16 @@ fn slow_start(case: &Case<'_>) -> Option<Finding> {
     let until =
         started.map_or("not yet".to_string(), |t| format!("after {}", short_duration(seconds_between(created, t))));
     Some(
-        Finding::new(Code::StartSlow, Evidence::new(format!("Job/{} created", case.job.name), "").at(Some(created)))
-            .seen(Evidence::new("container source started", until).at(started))
-            .with("job", case.job.name.clone()),
+        Finding::new(
+            Code::StartSlow,
+            Evidence::new(
+                format!("Job/{} created", case.job.name),
+                format!("{} ago", short_duration(seconds_between(created, case.now))),
+            )
+            .at(Some(created)),
+        )
+        .seen(Evidence::new("container source started", until).at(started))
+        .with("job", case.job.name.clone()),
     )
 }
 
@@ -107,9 +112,4 @@ fn median(before: &[(String, i64)]) -> Option<i64> {
     let mut lengths: Vec<i64> = before.iter().map(|(_, s)| *s).collect();
     lengths.sort_unstable();
     lengths.get(lengths.len().checked_sub(1)? / 2).copied()
-}
-
-/// How long a Job has run or ran, in seconds.
-pub fn duration(job: &crate::facts::job::JobFacts, now: Timestamp) -> Option<i64> {
-    Some(seconds_between(job.started.or(job.created)?, job.finished.unwrap_or(now)))
 }

@@ -167,11 +167,18 @@ fn cannot_start(case: &Case<'_>, pod: &PodFacts) -> Option<Finding> {
         return Some(finding(Code::ConfigRunsAsRoot).with("image", container.image.clone().unwrap_or_default()));
     }
     match missing_object(message) {
+        Some(missing) if is_there_now(case, &missing) => {
+            Some(finding(Code::ConfigObjectThere).seen_all(there_now(case, &missing)).with("missing", missing))
+        }
         Some(missing) => {
             Some(finding(Code::ConfigObjectMissing).seen_all(there_now(case, &missing)).with("missing", missing))
         }
         None => Some(finding(Code::ContainerConfigOther)),
     }
+}
+
+fn is_there_now(case: &Case<'_>, missing: &str) -> bool {
+    case.run.missing_now.as_ref().is_some_and(|(name, read)| name == missing && matches!(read, Reading::Found(())))
 }
 
 /// What was looked up about an object that a container could not find.
@@ -207,7 +214,7 @@ fn missing_key(message: &str) -> Option<(String, String)> {
 }
 
 fn no_volume(case: &Case<'_>, pod: &PodFacts) -> Option<Finding> {
-    if pod.has_ended() || pod.source_started().is_some() {
+    if pod.source_started().is_some() {
         return None;
     }
     let on_pod = |e: &&EventFacts| e.about == ("Pod".to_string(), pod.name.clone());

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::code::Code;
 use super::finding::{Evidence, Finding};
 use super::run_lease::{LeaseRuling, rule};
+use crate::captf::kind::WorkloadKind;
 use crate::captf::time::{relative, seconds_between, short_duration, utc};
 use crate::facts::job::JobOutcome;
 use crate::facts::job_why::{JobWhyFacts, LeaseWait};
@@ -104,7 +105,7 @@ fn leases(facts: &JobWhyFacts, condition: &Condition, now: Timestamp, gaps: &mut
     };
     let mut main = Finding::new(code, seen(facts, condition));
     let mut beside = Vec::new();
-    for wait in &facts.leases {
+    for wait in facts.leases.iter().filter(|w| concerns(facts, condition, w)) {
         match rule(wait, now) {
             LeaseRuling::Held { job, why, until } => {
                 main = main
@@ -133,6 +134,16 @@ fn leases(facts: &JobWhyFacts, condition: &Condition, now: Timestamp, gaps: &mut
     let mut findings = vec![main];
     findings.extend(beside);
     findings
+}
+
+/// Whether a condition waits for that lease: a machine waits for its cluster's in a reason of its own, and only
+/// a cluster's apply, destroy or restore takes both.
+fn concerns(facts: &JobWhyFacts, condition: &Condition, wait: &LeaseWait) -> bool {
+    let is_run_lease = wait.name.starts_with("captf-run-");
+    match condition.reason.as_str() {
+        "WaitingForClusterOperation" => !is_run_lease,
+        _ => is_run_lease || facts.object.kind == WorkloadKind::Cluster && condition.kind != "DriftJobSucceeded",
+    }
 }
 
 fn lease_evidence(wait: &LeaseWait, now: Timestamp) -> Vec<Evidence> {

@@ -13,6 +13,7 @@ use super::next_run::Inputs;
 use super::policy::Policy;
 use super::{job_end, job_slow, job_start, job_wait, lock_inspect};
 use crate::captf::names::Operation;
+use crate::captf::time::seconds_between;
 use crate::facts::event::EventFacts;
 use crate::facts::job::{JobFacts, JobOutcome, active_job, finished_newest_first};
 use crate::facts::job_why::{JobWhyFacts, RunFacts};
@@ -175,7 +176,10 @@ fn of_job(case: &Case<'_>) -> Vec<Finding> {
         Outcome::Succeeded => Vec::new(),
         _ => job_end::findings(case),
     };
-    found.extend(job_slow::findings(case));
+    // What keeps a run from starting explains that it starts late.
+    if found.is_empty() || is_only_running(&found) {
+        found.extend(job_slow::findings(case));
+    }
     found
 }
 
@@ -272,6 +276,8 @@ fn summary(case: &Case<'_>) -> RunSummary {
     let about = &case.facts.about;
     let is_newest = about.last_run.as_ref().is_some_and(|r| r.job == job.name);
     let resolved = case.newest_pod().and_then(|p| p.source()).and_then(|c| c.image_id.clone());
+    let started = case.newest_pod().and_then(PodFacts::source_started).or(job.started);
+    let finished = job.finished.filter(|_| job.outcome != JobOutcome::Unfinished);
     RunSummary {
         job: job.name.clone(),
         op: job.op,
@@ -279,9 +285,9 @@ fn summary(case: &Case<'_>) -> RunSummary {
         outcome: case.outcome,
         counted: job.ended().map(|e| e == crate::captf::backoff::Ended::Failed),
         condition: case.run.condition.clone(),
-        started: case.newest_pod().and_then(PodFacts::source_started).or(job.started),
-        finished: job.finished.filter(|_| job.outcome != JobOutcome::Unfinished),
-        duration_seconds: job_slow::duration(job, case.now),
+        started,
+        finished,
+        duration_seconds: started.or(job.created).map(|from| seconds_between(from, finished.unwrap_or(case.now))),
         image: job.image.clone(),
         image_digest: resolved.or_else(|| about.image_digest.clone().filter(|_| is_newest)),
         failed_step: job_end::failing_step(case),
@@ -345,7 +351,11 @@ fn attempts(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> Vec<Attem
         let about = bad.iter().any(|c| operations_of(&c.kind).contains(&op));
         let waits = about && newest.is_none() && bad.iter().any(|c| default_op(facts, &c.kind) == Some(op));
         let runs = active_job(jobs).is_some_and(|j| j.op == Some(op));
-        (ops.is_empty() || ops.contains(&op)) && (failing || waits || runs || default_waits(facts, &bad, op))
+        let active = facts.about.active_job.as_ref();
+        let vanished = active
+            .is_some_and(|a| Operation::parse(&a.operation) == Some(op) && !jobs.iter().any(|j| j.name == a.name));
+        (ops.is_empty() || ops.contains(&op))
+            && (failing || waits || runs || vanished || default_waits(facts, jobs, &bad, op))
     };
     Operation::ALL.into_iter().filter(|op| concerned(*op)).map(|op| next_attempt(&inputs, op, now)).collect()
 }
@@ -361,10 +371,17 @@ fn default_op(facts: &JobWhyFacts, condition: &str) -> Option<Operation> {
     }
 }
 
-/// A wait stands on the condition although an earlier Job of the operation succeeded.
-fn default_waits(facts: &JobWhyFacts, bad: &[&Condition], op: Operation) -> bool {
-    bad.iter()
-        .any(|c| (c.reason.starts_with("WaitingFor") || c.status == "False") && default_op(facts, &c.kind) == Some(op))
+/// A condition is bad although no operation that it is about has failed: the one that it means by default.
+fn default_waits(facts: &JobWhyFacts, jobs: &[JobFacts], bad: &[&Condition], op: Operation) -> bool {
+    let fails = |op: &Operation| {
+        let newest = finished_newest_first(jobs, *op).first().copied();
+        newest.is_some_and(|j| j.ended() != Some(crate::captf::backoff::Ended::Succeeded))
+    };
+    bad.iter().any(|c| {
+        (c.reason.starts_with("WaitingFor") || c.status == "False")
+            && default_op(facts, &c.kind) == Some(op)
+            && !operations_of(&c.kind).iter().any(fails)
+    })
 }
 
 /// The finding that stands for an object in one line: the first of the worst.

@@ -12,7 +12,7 @@ use super::next_run::{
 };
 use crate::captf::backoff::{Ended, delay_seconds};
 use crate::captf::names::Operation;
-use crate::facts::job::{active_job, finished_newest_first};
+use crate::facts::job::{JobFacts, active_job, finished_newest_first};
 use crate::facts::reading::Gap;
 
 /// A blocked apply that left no plan to approve is tried again after this time.
@@ -53,7 +53,8 @@ impl AttemptState {
 pub struct Attempt {
     pub op: Operation,
     pub state: AttemptState,
-    /// Not before this time, as far as backoff and schedule go.
+    /// Not before this time, as far as backoff and schedule go; while a Job of the operation is unfinished,
+    /// the time at which its deadline ends it.
     pub at: Option<Timestamp>,
     pub failures: u32,
     /// Effective `failedJobsHistoryLimit`, and where it comes from.
@@ -108,7 +109,7 @@ pub fn next_attempt(inputs: &Inputs<'_>, op: Operation, now: Timestamp) -> Attem
         let seen = Evidence::new(format!("Job/{}", active.name), "unfinished").at(active.started.or(active.created));
         if active.op == Some(op) {
             attempt.state = AttemptState::Running;
-            attempt.why.insert(0, seen);
+            attempt.at = deadline_of(active);
             return attempt;
         }
         attempt.state = AttemptState::Held;
@@ -125,7 +126,7 @@ fn restore(inputs: &Inputs<'_>, mut attempt: Attempt) -> Attempt {
     match active_job(inputs.jobs).filter(|j| j.op == Some(Operation::Restore)) {
         Some(active) => {
             attempt.state = AttemptState::Running;
-            attempt.why.push(Evidence::new(format!("Job/{}", active.name), "unfinished").at(active.started));
+            attempt.at = deadline_of(active);
         }
         None if restore_serial(inputs).is_some() => hold(inputs, &mut attempt),
         None => {
@@ -135,6 +136,11 @@ fn restore(inputs: &Inputs<'_>, mut attempt: Attempt) -> Attempt {
         }
     }
     attempt
+}
+
+/// When the deadline ends an unfinished Job.
+fn deadline_of(job: &JobFacts) -> Option<Timestamp> {
+    Some(job.started? + SignedDuration::from_secs(job.active_deadline_seconds?))
 }
 
 /// A blocked apply has no backoff; with no plan to approve it is repeated after ten minutes.
@@ -184,6 +190,7 @@ fn hold(inputs: &Inputs<'_>, attempt: &mut Attempt) {
     {
         held.extend(why);
     }
+    held.extend(refused(inputs, attempt.op));
     held.extend(wait_of(inputs, attempt.op));
     held.extend(remediation_cap(inputs, attempt));
     if !held.is_empty() {
@@ -195,6 +202,18 @@ fn hold(inputs: &Inputs<'_>, attempt: &mut Attempt) {
     if attempt.state == AttemptState::Unknown && attempt.gap.is_none() {
         attempt.gap = Some(policy_gap(inputs));
     }
+}
+
+/// A reason of the operation's condition with which no Job starts, whatever the clock says.
+fn refused(inputs: &Inputs<'_>, op: Operation) -> Option<Evidence> {
+    let (kind, _) = super::job_focus::CONDITIONS.iter().find(|(_, ops)| ops.contains(&op))?;
+    let why = match (op, inputs.about.condition(kind)?.reason.as_str()) {
+        (Operation::Restore, "RestoreBackupNotFound") => "there is no complete backup of that serial",
+        (Operation::Drift | Operation::Refresh, "DurableInputsMissing") => "the inputs of the last apply are gone",
+        (Operation::Destroy, "IdentityNotAllowed") => "the identity is not allowed here",
+        _ => return None,
+    };
+    Some(condition_evidence(inputs, kind, why))
 }
 
 /// The wait (lease, slot) that the operation's condition reports.

@@ -131,7 +131,7 @@ fn steps(pod: Option<&PodFacts>, steps: &[crate::facts::run::RunStep]) -> Vec<En
         let mut until = at + SignedDuration::from_millis(step.millis);
         until = end.map_or(until, |end| until.min(end.max(at)));
         let exit = if step.exit_code == 0 { String::new() } else { format!(", exit code {}", step.exit_code) };
-        let took = crate::captf::time::short_duration(step.millis / 1000);
+        let took = crate::captf::time::short_millis(step.millis);
         entries.push(Entry {
             at,
             until: Some(until),

@@ -8,8 +8,9 @@ KUBECONFIG is that of a running `captf-testground serve`. Needs nothing but Pyth
 import os
 import sys
 
+import jobs
 import locks
-from api import Server
+from api import NS, Server
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testdata")
 
@@ -17,17 +18,23 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tes
 def main():
     server = Server(sys.argv[1], os.environ["CAPTF_TEST_KUBECTL"])
     wanted = set(sys.argv[2:])
-    for command, module in (("lock", locks),):
+    for command, module in (("lock", locks), ("jobs", jobs)):
         for case in module.CASES:
             name = case.__name__.replace("_", "-")
             if wanted and name not in wanted:
                 continue
             server.clear()
+            server.logs = {}
             args = case(server)
             folder = os.path.join(ROOT, command, name)
             server.dump(folder, module.RESOURCES)
             with open(os.path.join(folder, "args"), "w", encoding="utf-8") as file:
                 file.write(args + "\n")
+            for (pod, container), text in server.logs.items():
+                place = os.path.join(folder, "logs", NS, pod)
+                os.makedirs(place, exist_ok=True)
+                with open(os.path.join(place, container + ".log"), "w", encoding="utf-8", newline="") as file:
+                    file.write(text)
             print(f"{command}/{name}")
 
 
