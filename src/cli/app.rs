@@ -6,12 +6,16 @@ use super::args::GlobalArgs;
 use super::backups::{BackupsArgs, BackupsCommand};
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
+use super::jobs::{JobsArgs, JobsCommand};
 use super::lock::{LockArgs, LockCommand};
 use super::restore::RestoreArgs;
 use super::runbook::RunbookArgs;
 use super::state::{StateArgs, StateCommand};
 use super::version::VersionArgs;
-use super::{backups, backups_save, explain, lock, lock_history, restore, runbook, state, version};
+use super::{
+    backups, backups_save, explain, jobs_list, jobs_logs, jobs_timeline, jobs_why, lock, lock_history, restore,
+    runbook, state, version,
+};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -38,6 +42,8 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Judge a state as the controller's reader sees it (reads only)
     State(StateArgs),
+    /// Find out why Jobs fail, wait or take long (reads only)
+    Jobs(JobsArgs),
     /// Print the section of a finding code: what it means and what to do (needs no cluster)
     Explain(ExplainArgs),
     /// List and print the embedded runbooks (needs no cluster)
@@ -64,6 +70,12 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
         Command::Restore(args) => restore::run(global, args),
         Command::State(args) => match &args.command {
             StateCommand::Inspect(args) => state::run_inspect(global, args),
+        },
+        Command::Jobs(args) => match &args.command {
+            JobsCommand::Why(args) => jobs_why::run(global, args),
+            JobsCommand::List(args) => jobs_list::run(global, args),
+            JobsCommand::Logs(args) => jobs_logs::run(global, args),
+            JobsCommand::Timeline(args) => jobs_timeline::run(global, args),
         },
         Command::Explain(args) => explain::run(global, args),
         Command::Runbook(args) => runbook::run(global, args),
@@ -96,6 +108,13 @@ mod tests {
             "kubectl-captf lock list --all --no-headers -v 6",
             "kubectl-captf lock inspect --from dump.tar.gz --now 2026-01-10T08:00:00Z tfc/prod",
             "kubectl-captf lock history tfc/prod --as bob --as-group a --as-group b --request-timeout 5s",
+            "kubectl-captf jobs why -A --op drift --kind TerraformMachine",
+            "kubectl-captf jobs why tfm web tfc/prod -w",
+            "kubectl-captf jobs list tfc/prod --op apply --op plan -o wide",
+            "kubectl-captf jobs logs tfc prod -f --tail 20 --since 1h",
+            "kubectl-captf jobs logs tfc/prod --job captf-c-prod-apply-a1-4f88b3 --raw",
+            "kubectl-captf jobs logs --op apply --previous-attempts tfc prod",
+            "kubectl-captf jobs timeline cluster prod",
             "kubectl-captf explain lock-stale",
             "kubectl-captf backups list tfc/prod -o wide",
             "kubectl-captf backups verify tfc prod 41",
@@ -123,6 +142,13 @@ mod tests {
             "kubectl-captf lock inspect -o html",
             "kubectl-captf lock inspect --request-timeout soon",
             "kubectl-captf lock history",
+            "kubectl-captf jobs",
+            "kubectl-captf jobs why --op sleep",
+            "kubectl-captf jobs list",
+            "kubectl-captf jobs logs",
+            "kubectl-captf jobs logs tfc/prod --since soon",
+            "kubectl-captf jobs logs tfc/prod -f --previous-attempts",
+            "kubectl-captf jobs logs tfc/prod --job x --op apply",
             "kubectl-captf unlock",
             "kubectl-captf explain",
             "kubectl-captf backups",

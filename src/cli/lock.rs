@@ -102,7 +102,8 @@ pub fn run_inspect(global: &GlobalArgs, args: &InspectArgs) -> Result<u8, Comman
         let selector = global.selector.is_some();
         let scope = scope_of(&session, &targets, selector).await?;
         if args.watch {
-            return super::watch::run(global, || judge(&session, global, &scope, "lock inspect")).await;
+            return super::watch::run(global, Shape::Findings, || judge(&session, global, &scope, "lock inspect"))
+                .await;
         }
         let report = judge(&session, global, &scope, "lock inspect").await?;
         say_if_empty(&report, &session);
@@ -232,6 +233,7 @@ fn item_of(session: &Session, facts: &LockFacts) -> Item {
         findings: judgement.findings,
         gaps: judgement.gaps,
         waiting: judgement.waiting,
+        runs: None,
     }
 }
 
@@ -252,6 +254,7 @@ fn orphans(session: &Session, lists: &Prefetched, objects: &[ObjectRef]) -> Resu
                 findings: vec![finding],
                 gaps: Vec::new(),
                 waiting: Vec::new(),
+                runs: None,
             });
         }
     }

@@ -87,6 +87,34 @@ impl Selector {
     }
 }
 
+/// What part of a container's log is read. A read without a limit does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct LogPart {
+    pub container: String,
+    pub tail_lines: Option<u32>,
+    pub limit_bytes: Option<u32>,
+    pub since_seconds: Option<i64>,
+    pub previous: bool,
+}
+
+impl LogPart {
+    fn query(&self, follow: bool) -> String {
+        let mut query = format!("container={}", encode(&self.container));
+        for (name, value) in [
+            ("tailLines", self.tail_lines.map(i64::from)),
+            ("limitBytes", self.limit_bytes.map(i64::from)),
+            ("sinceSeconds", self.since_seconds),
+        ] {
+            query.push_str(&value.map(|v| format!("&{name}={v}")).unwrap_or_default());
+        }
+        query.push_str(if self.previous { "&previous=true" } else { "" });
+        query.push_str(if follow { "&follow=true" } else { "" });
+        query
+    }
+}
+
+const POD_LOGS: Resource = Resource::new("", "v1", "pods/log", "Log of Pod");
+
 /// The reader that every command uses.
 #[derive(Clone)]
 pub struct Api {
@@ -154,6 +182,43 @@ impl Api {
                 let none = Resource { group: "", version: "", plural: "", kind: "", namespaced: false };
                 failure.into_reading(&none, None, None, "get", what.to_string())
             }
+        }
+    }
+
+    /// Part of the log of one container.
+    pub async fn read_log(&self, namespace: &str, pod: &str, part: &LogPart) -> Reading<String> {
+        let what = format!("log of Pod {namespace}/{pod}, container {}", part.container);
+        let answer = match log_request(namespace, pod, part, false) {
+            Ok(request) => self.client.request_text(request),
+            Err(e) => return Reading::Unreadable(gap(what, GapReason::Malformed, &e)),
+        };
+        let result = match self.timeout {
+            Some(limit) => match tokio::time::timeout(limit, answer).await {
+                Ok(result) => result.map_err(Failure::from),
+                Err(_) => Err(Failure::TimedOut),
+            },
+            None => answer.await.map_err(Failure::from),
+        };
+        match result {
+            Ok(text) => Reading::Found(text),
+            Err(failure) => failure.into_reading(&POD_LOGS, Some(namespace), Some(pod), "get", what),
+        }
+    }
+
+    /// The log of one container as it grows. It ends when the container does.
+    pub async fn follow_log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        part: &LogPart,
+    ) -> Reading<impl futures::io::AsyncBufRead + use<>> {
+        let what = format!("log of Pod {namespace}/{pod}, container {}", part.container);
+        match log_request(namespace, pod, part, true) {
+            Ok(request) => match self.client.request_stream(request).await {
+                Ok(stream) => Reading::Found(stream),
+                Err(e) => Failure::from(e).into_reading(&POD_LOGS, Some(namespace), Some(pod), "get", what),
+            },
+            Err(e) => Reading::Unreadable(gap(what, GapReason::Malformed, &e)),
         }
     }
 
@@ -230,6 +295,11 @@ impl Api {
         };
         result.map_err(Failure::from)
     }
+}
+
+fn log_request(namespace: &str, pod: &str, part: &LogPart, follow: bool) -> Result<http::Request<Vec<u8>>, String> {
+    let path = format!("{}/log?{}", PODS.path(Some(namespace), Some(pod)), part.query(follow));
+    http::Request::get(path).body(Vec::new()).map_err(|e| e.to_string())
 }
 
 /// What went wrong with a request, before it is put into words.

@@ -20,6 +20,8 @@ pub const RUNBOOKS: &[Runbook] = &[
     Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
     Runbook { name: "state-restore", text: include_str!("../../runbooks/state-restore.md") },
     Runbook { name: "state-unreadable", text: include_str!("../../runbooks/state-unreadable.md") },
+    Runbook { name: "job-failures", text: include_str!("../../runbooks/job-failures.md") },
+    Runbook { name: "slow-jobs", text: include_str!("../../runbooks/slow-jobs.md") },
 ];
 
 /// Every placeholder that a section may use, and what it stands for.
@@ -53,6 +55,23 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("count", "how many"),
     ("gate", "condition that gates a Job"),
     ("reason", "reason of a condition"),
+    ("op", "operation of the Job"),
+    ("step", "step of the run"),
+    ("because", "the reason in the words of who refused or failed"),
+    ("reason", "reason as Kubernetes or the condition writes it"),
+    ("container", "container of the pod"),
+    ("image", "image of the container"),
+    ("missing", "object that is missing, as `secret/x`"),
+    ("key", "key that is missing in it"),
+    ("account", "ServiceAccount of the runner"),
+    ("deadline", "deadline of the Job, as a length of time"),
+    ("took", "how long it took"),
+    ("address", "resource that a call was about"),
+    ("limit", "memory limit"),
+    ("until", "time until which it may last"),
+    ("plan", "TerraformPlan that waits"),
+    ("changes", "what the plan would change"),
+    ("holder", "Job that holds the lease"),
 ];
 
 /// One step, with its placeholders filled.

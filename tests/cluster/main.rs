@@ -3,6 +3,7 @@
 #[path = "../ground/mod.rs"]
 mod ground;
 mod input;
+mod jobs;
 mod lock;
 mod lock_real;
 mod lock_rights;
