@@ -71,6 +71,8 @@ pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, Clie
     let options = apply_flags(&mut kubeconfig, context.as_deref(), connection)?;
     let mut config = futures::executor::block_on(Config::from_custom_kubeconfig(kubeconfig, &options))
         .map_err(|e| ClientError::Selection(explain(&e)))?;
+    // kube would repeat writes too where a server or a gateway answers 429, 503 or 504.
+    config.default_retry = false;
     config.connect_timeout = connection.request_timeout.or(config.connect_timeout);
     let server = config.cluster_url.to_string().trim_end_matches('/').to_string();
     let namespace = config.default_namespace.clone();
