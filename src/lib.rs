@@ -3,6 +3,7 @@
 //! The library exists for the tests of this package; it is not a public API.
 
 pub mod captf;
+pub mod claim;
 pub mod cli;
 pub mod cluster;
 pub mod facts;

@@ -3,12 +3,13 @@
 use clap::{Parser, Subcommand};
 
 use super::args::GlobalArgs;
+use super::claim::{ClaimArgs, ClaimCommand};
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::lock::{LockArgs, LockCommand};
 use super::runbook::RunbookArgs;
 use super::version::VersionArgs;
-use super::{explain, lock, lock_history, runbook, version};
+use super::{claim, explain, lock, lock_history, runbook, version};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -29,6 +30,8 @@ pub struct Cli {
 pub enum Command {
     /// Judge Terraform state locks: free, live, stale or foreign (reads only)
     Lock(LockArgs),
+    /// See who works on an object through this plugin, and free what a dead run left behind
+    Claim(ClaimArgs),
     /// Print the section of a finding code: what it means and what to do (needs no cluster)
     Explain(ExplainArgs),
     /// List and print the embedded runbooks (needs no cluster)
@@ -45,6 +48,11 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
             LockCommand::Inspect(args) => lock::run_inspect(global, args),
             LockCommand::List(args) => lock::run_list(global, args),
             LockCommand::History(args) => lock_history::run(global, args),
+        },
+        Command::Claim(args) => match &args.command {
+            ClaimCommand::List(args) => claim::run_list(global, args),
+            ClaimCommand::Inspect(args) => claim::run_inspect(global, args),
+            ClaimCommand::Reclaim(args) => claim::run_reclaim(global, args),
         },
         Command::Explain(args) => explain::run(global, args),
         Command::Runbook(args) => runbook::run(global, args),
@@ -78,6 +86,9 @@ mod tests {
             "kubectl-captf lock inspect --from dump.tar.gz --now 2026-01-10T08:00:00Z tfc/prod",
             "kubectl-captf lock history tfc/prod --as bob --as-group a --as-group b --request-timeout 5s",
             "kubectl-captf explain lock-stale",
+            "kubectl-captf claim list -A",
+            "kubectl-captf claim inspect tfc prod -n team-a",
+            "kubectl-captf claim reclaim --lease dcctl -n dc-k8s-system",
             "kubectl-captf runbook show stale-lock",
             "kubectl-captf version --client -o json",
         ] {
@@ -93,6 +104,9 @@ mod tests {
             "kubectl-captf lock inspect --request-timeout soon",
             "kubectl-captf lock history",
             "kubectl-captf unlock",
+            "kubectl-captf claim inspect",
+            "kubectl-captf claim reclaim tfc/prod --lease dcctl",
+            "kubectl-captf claim reclaim tfc/prod --yes",
             "kubectl-captf explain",
         ] {
             assert!(parse(line).is_err(), "{line}");

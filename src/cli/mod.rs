@@ -2,6 +2,9 @@
 
 pub mod app;
 pub mod args;
+pub mod claim;
+pub mod claimed;
+pub mod confirm;
 pub mod error;
 pub mod explain;
 pub mod lock;

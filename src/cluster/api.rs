@@ -35,7 +35,7 @@ impl Resource {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+    pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
         } else {
@@ -89,8 +89,8 @@ impl Selector {
 /// The reader that every command uses.
 #[derive(Clone)]
 pub struct Api {
-    client: kube::Client,
-    timeout: Option<Duration>,
+    pub(super) client: kube::Client,
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Api {
@@ -227,7 +227,7 @@ impl Api {
 }
 
 /// What went wrong with a request, before it is put into words.
-enum Failure {
+pub(super) enum Failure {
     Api(Box<kube::core::Status>),
     TimedOut,
     Malformed(&'static str),
@@ -253,7 +253,7 @@ impl From<kube::Error> for Failure {
 }
 
 impl Failure {
-    fn into_reading<T>(
+    pub(super) fn into_reading<T>(
         self,
         resource: &Resource,
         namespace: Option<&str>,
@@ -312,7 +312,7 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// `Pod team-a/x`, `Secrets in team-a`, `Nodes`: how a gap names what was asked for.
-fn describe(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
+pub(super) fn describe(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
     match (name, namespace) {
         (Some(name), Some(ns)) => format!("{} {ns}/{name}", resource.kind),
         (Some(name), None) => format!("{} {name}", resource.kind),

@@ -67,6 +67,13 @@ impl Prefetched {
         }
     }
 
+    /// Namespace and name of every Lease that was listed and is a claim, or nothing when the list failed.
+    pub fn claim_names(&self) -> Option<std::collections::HashSet<(String, String)>> {
+        let leases = self.leases.found()?;
+        let claims = leases.keys().filter(|(_, name)| name.starts_with(crate::claim::lease::PREFIX));
+        Some(claims.cloned().collect())
+    }
+
     fn jobs(&self, object: &ObjectRef) -> Option<Vec<(String, JobFacts)>> {
         self.jobs.found().map(|map| map.get(&JobKey::of(object)).cloned().unwrap_or_default())
     }

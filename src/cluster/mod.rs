@@ -4,6 +4,7 @@
 //! a live cluster and a snapshot, because both stand behind the same client.
 
 pub mod api;
+pub mod claim;
 pub mod client;
 pub mod clusters;
 pub mod events;
@@ -19,3 +20,4 @@ pub mod pods;
 pub mod resolve;
 pub mod state;
 pub mod state_reader;
+pub mod write;

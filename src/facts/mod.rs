@@ -11,5 +11,6 @@ pub mod object;
 pub mod pod;
 pub mod reading;
 pub mod state;
+pub mod write;
 
 pub use reading::{Gap, GapReason, Reading};

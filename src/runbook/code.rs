@@ -90,6 +90,11 @@ codes! {
     HistoryInterrupted      "history-job-interrupted"       Info    "stale-lock";
     HistoryHolderDied       "history-holder-died"           Info    "stale-lock";
     HistoryNothing          "history-nothing-kept"          Info    "stale-lock";
+    // The operator claim
+    ClaimNone               "claim-none"                    Info    "operator-claim";
+    ClaimHeld               "claim-held"                    Info    "operator-claim";
+    ClaimLooksStale         "claim-looks-stale"             Warning "operator-claim";
+    ClaimNoHolder           "claim-no-holder"               Warning "operator-claim";
 }
 
 impl Code {

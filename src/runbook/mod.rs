@@ -1,5 +1,6 @@
 //! Rules and words: from facts to findings, without I/O and without a clock.
 
+pub mod claim;
 pub mod code;
 pub mod death;
 pub mod finding;

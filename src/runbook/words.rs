@@ -16,7 +16,10 @@ pub struct Runbook {
 }
 
 /// Every embedded runbook.
-pub const RUNBOOKS: &[Runbook] = &[Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") }];
+pub const RUNBOOKS: &[Runbook] = &[
+    Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
+    Runbook { name: "operator-claim", text: include_str!("../../runbooks/operator-claim.md") },
+];
 
 /// Every placeholder that a section may use, and what it stands for.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -43,6 +46,10 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("gives_up", "when a waiting Job gives up"),
     ("secret", "Secret that the finding is about"),
     ("labels", "labels as `key=value`, separated by spaces"),
+    ("claim_holder", "who holds a claim, as `<user>@<host>/<pid>/<16 hex>`"),
+    ("claim_age", "when a claim was last renewed"),
+    ("claim_lease", "name of a claim's Lease"),
+    ("claim_target", "what `claim` commands take: the object, or `--lease NAME`"),
 ];
 
 /// One step, with its placeholders filled.
@@ -173,10 +180,10 @@ fn fill(text: &str, values: &Values, quote: Quote) -> Result<String, Vec<&'stati
     if missing.is_empty() { Ok(out) } else { Err(missing) }
 }
 
-/// In a command, a value that a shell would take apart is quoted. `{kubectl}`, `{captf}` and `{labels}` hold
-/// several words by design; their makers quote each.
+/// In a command, a value that a shell would take apart is quoted. `{kubectl}`, `{captf}`, `{labels}` and
+/// `{claim_target}` hold several words by design; their makers quote each.
 fn quoted(name: &str, value: &str, quote: Quote) -> String {
-    if quote == Quote::Plain || matches!(name, "kubectl" | "captf" | "labels") {
+    if quote == Quote::Plain || matches!(name, "kubectl" | "captf" | "labels" | "claim_target") {
         return value.to_string();
     }
     shell_quote(value)

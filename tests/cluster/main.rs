@@ -2,3 +2,5 @@
 
 #[path = "../ground/mod.rs"]
 mod ground;
+
+mod claim;
