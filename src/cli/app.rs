@@ -9,7 +9,7 @@ use super::explain::ExplainArgs;
 use super::lock::{LockArgs, LockCommand};
 use super::runbook::RunbookArgs;
 use super::version::VersionArgs;
-use super::{claim, explain, lock, lock_history, runbook, version};
+use super::{claim, explain, force_unlock, lock, lock_history, runbook, version};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -28,7 +28,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Judge Terraform state locks: free, live, stale or foreign (reads only)
+    /// Judge Terraform state locks, and release one by hand
     Lock(LockArgs),
     /// See who works on an object through this plugin, and free what a dead run left behind
     Claim(ClaimArgs),
@@ -48,6 +48,7 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
             LockCommand::Inspect(args) => lock::run_inspect(global, args),
             LockCommand::List(args) => lock::run_list(global, args),
             LockCommand::History(args) => lock_history::run(global, args),
+            LockCommand::ForceUnlock(args) => force_unlock::run(global, args),
         },
         Command::Claim(args) => match &args.command {
             ClaimCommand::List(args) => claim::run_list(global, args),
@@ -87,6 +88,9 @@ mod tests {
             "kubectl-captf lock history tfc/prod --as bob --as-group a --as-group b --request-timeout 5s",
             "kubectl-captf explain lock-stale",
             "kubectl-captf claim list -A",
+            "kubectl-captf lock force-unlock tfc prod -n team-a --dry-run",
+            "kubectl-captf lock force-unlock tfc/prod --lock-id x --holder unknown --holder-is-dead --reason r",
+            "kubectl-captf lock force-unlock tfc/prod --method lease --observe 60s --without-claim",
             "kubectl-captf claim inspect tfc prod -n team-a",
             "kubectl-captf claim reclaim --lease dcctl -n dc-k8s-system",
             "kubectl-captf runbook show stale-lock",
@@ -105,6 +109,12 @@ mod tests {
             "kubectl-captf lock history",
             "kubectl-captf unlock",
             "kubectl-captf claim inspect",
+            "kubectl-captf lock force-unlock",
+            "kubectl-captf lock force-unlock tfc/prod --yes",
+            "kubectl-captf lock force-unlock tfc/prod --lock-id x",
+            "kubectl-captf lock force-unlock tfc/prod --lock-id x --holder unknown --holder-is-dead",
+            "kubectl-captf lock force-unlock tfc/prod --holder-is-dead",
+            "kubectl-captf lock force-unlock tfc/prod --credentials caller --service-account x",
             "kubectl-captf claim reclaim tfc/prod --lease dcctl",
             "kubectl-captf claim reclaim tfc/prod --yes",
             "kubectl-captf explain",

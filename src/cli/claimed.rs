@@ -36,7 +36,7 @@ impl Claim {
     /// To be called before each step that changes something. Fails when the claim is lost, when it cannot
     /// be read, and after an interruption.
     pub async fn fence(&self) -> Result<(), CommandError> {
-        if *self.interrupted.borrow() {
+        if self.is_interrupted() {
             return Err(CommandError::interrupted("interrupted"));
         }
         let Some(held) = &self.held else {
@@ -55,6 +55,11 @@ impl Claim {
         if flag.wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Whether the person at the keyboard wants to stop.
+    pub fn is_interrupted(&self) -> bool {
+        *self.interrupted.borrow()
     }
 
     /// Who we are in the claim, for an audit trail.

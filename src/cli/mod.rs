@@ -6,6 +6,7 @@ pub mod claim;
 pub mod claimed;
 pub mod confirm;
 pub mod error;
+pub mod force_unlock;
 pub mod explain;
 pub mod lock;
 pub mod lock_history;
@@ -14,6 +15,10 @@ pub mod runbook;
 pub mod scope;
 pub mod session;
 pub mod target;
+pub mod unlock_ask;
+pub mod unlock_by_hand;
+pub mod unlock_job;
+pub mod unlock_run;
 pub mod version;
 pub mod watch;
 

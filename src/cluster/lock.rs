@@ -297,7 +297,7 @@ async fn host_signs(api: &Api, object: &ObjectRef, host: Option<String>) -> Host
 }
 
 /// Whether Kubernetes accepts the text as the name of a pod or node (a DNS-1123 subdomain).
-fn is_object_name(text: &str) -> bool {
+pub(super) fn is_object_name(text: &str) -> bool {
     let label = |l: &str| {
         !l.is_empty()
             && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')

@@ -3,6 +3,7 @@
 //! `read_*` functions do I/O; `facts_from_*` functions are pure. Commands see no difference between
 //! a live cluster and a snapshot, because both stand behind the same client.
 
+pub mod access;
 pub mod api;
 pub mod claim;
 pub mod client;
@@ -20,4 +21,6 @@ pub mod pods;
 pub mod resolve;
 pub mod state;
 pub mod state_reader;
+pub mod unlock;
+pub mod unlock_write;
 pub mod write;

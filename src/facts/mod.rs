@@ -11,6 +11,7 @@ pub mod object;
 pub mod pod;
 pub mod reading;
 pub mod state;
+pub mod unlock;
 pub mod write;
 
 pub use reading::{Gap, GapReason, Reading};

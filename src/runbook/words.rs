@@ -19,6 +19,7 @@ pub struct Runbook {
 pub const RUNBOOKS: &[Runbook] = &[
     Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
     Runbook { name: "operator-claim", text: include_str!("../../runbooks/operator-claim.md") },
+    Runbook { name: "force-unlock", text: include_str!("../../runbooks/force-unlock.md") },
 ];
 
 /// Every placeholder that a section may use, and what it stands for.
@@ -50,6 +51,14 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("claim_age", "when a claim was last renewed"),
     ("claim_lease", "name of a claim's Lease"),
     ("claim_target", "what `claim` commands take: the object, or `--lease NAME`"),
+    ("method", "how a lock is released: runtime, job or lease"),
+    ("image", "reference of the pinned image"),
+    ("make_files", "commands that write the files of an unlock by hand"),
+    ("make_volume", "commands that make its volume and container"),
+    ("copy_files", "command that copies the files into the volume"),
+    ("run_init", "command that runs `init`"),
+    ("run_unlock", "command that runs `force-unlock`"),
+    ("clean_up", "commands that remove what was made"),
 ];
 
 /// One step, with its placeholders filled.
@@ -180,10 +189,15 @@ fn fill(text: &str, values: &Values, quote: Quote) -> Result<String, Vec<&'stati
     if missing.is_empty() { Ok(out) } else { Err(missing) }
 }
 
-/// In a command, a value that a shell would take apart is quoted. `{kubectl}`, `{captf}`, `{labels}` and
-/// `{claim_target}` hold several words by design; their makers quote each.
+/// Values that are commands or several words by design; their makers quote each word.
+const WHOLE: [&str; 10] = [
+    "kubectl", "captf", "labels", "claim_target", "make_files", "make_volume", "copy_files", "run_init", "run_unlock",
+    "clean_up",
+];
+
+/// In a command, a value that a shell would take apart is quoted, except those of [`WHOLE`].
 fn quoted(name: &str, value: &str, quote: Quote) -> String {
-    if quote == Quote::Plain || matches!(name, "kubectl" | "captf" | "labels" | "claim_target") {
+    if quote == Quote::Plain || WHOLE.contains(&name) {
         return value.to_string();
     }
     shell_quote(value)

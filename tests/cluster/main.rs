@@ -4,3 +4,5 @@
 mod ground;
 
 mod claim;
+mod engines;
+mod unlock;
