@@ -62,7 +62,6 @@ pids+=($docker_pid)
 cat >"$dir/containers.conf" <<END
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
-cgroups = "disabled"
 [engine]
 runtime = "runc"
 cgroup_manager = "cgroupfs"

@@ -69,17 +69,18 @@ impl Engines {
         command.args(["-H", engine]).args(args).output().expect("run the docker CLI")
     }
 
-    /// What our own labels mark in an engine: containers and volumes.
-    pub fn ours(&self, engine: &str) -> Vec<String> {
+    /// What our own labels mark in an engine for objects of a namespace: containers and volumes.
+    pub fn ours(&self, engine: &str, namespace: &str) -> Vec<String> {
         let label = "label=io.captf.kubectl";
+        let format = |key: &str| format!("{{{{.{key}}}}} {{{{.Label \"io.captf.kubectl.object\"}}}}");
+        let containers = self.cli(engine, &["ps", "-a", "--filter", label, "--format", &format("ID")]);
+        let volumes = self.cli(engine, &["volume", "ls", "--filter", label, "--format", &format("Name")]);
         let mut all = Vec::new();
-        for args in [["ps", "-aq", "--filter", label], ["volume", "ls", "-q", "--filter"].map(|a| a)] {
-            let mut args = args.to_vec();
-            if args[0] == "volume" {
-                args.push(label);
+        for output in [containers, volumes] {
+            for line in String::from_utf8_lossy(&output.stdout).lines() {
+                let (id, object) = line.split_once(' ').unwrap_or((line, ""));
+                all.extend(object.starts_with(&format!("{namespace}/")).then(|| id.to_string()));
             }
-            let output = self.cli(engine, &args);
-            all.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string));
         }
         all
     }
