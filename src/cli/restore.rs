@@ -14,7 +14,7 @@ use super::state::gather;
 use super::state_render::{render_state, report_of};
 use super::{claim_gate, restore_candidates};
 use crate::cluster::objects::resource;
-use crate::cluster::write::{Written, merge_patch};
+use crate::cluster::patch::{Written, merge_patch};
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
 use crate::facts::restore::RestoreFacts;

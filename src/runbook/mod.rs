@@ -2,9 +2,11 @@
 
 pub mod backup_sets;
 pub mod backups;
+pub mod claim;
 pub mod code;
 pub mod death;
 pub mod finding;
+pub mod force_unlock;
 pub mod job_end;
 pub mod job_focus;
 pub mod job_image;
@@ -31,5 +33,6 @@ pub mod restore_progress;
 pub mod run_lease;
 pub mod state_inspect;
 pub mod timeline;
+pub mod unlock_signs;
 pub mod verdict;
 pub mod words;
