@@ -119,8 +119,7 @@ pub async fn read_sets(
     session: &Session,
     object: &ObjectRef,
 ) -> Result<(ObjectFacts, RestoreObject, Vec<BackupSet>), CommandError> {
-    let (read, sets) =
-        tokio::join!(read_restore_object(&session.api, object), read_backup_sets(&session.api, object));
+    let (read, sets) = tokio::join!(read_restore_object(&session.api, object), read_backup_sets(&session.api, object));
     let server = session.source.server.as_deref();
     let (about, extra) = match read {
         Reading::Found(found) => found,
@@ -133,9 +132,7 @@ pub async fn read_sets(
     match sets {
         Reading::Found(sets) => Ok((about, extra, sets)),
         Reading::Absent => Ok((about, extra, Vec::new())),
-        Reading::Unreadable(gap) => {
-            Err(unreadable(&format!("list the backups in {}", object.namespace), &gap, server))
-        }
+        Reading::Unreadable(gap) => Err(unreadable(&format!("list the backups in {}", object.namespace), &gap, server)),
     }
 }
 
@@ -158,11 +155,8 @@ pub fn run_list(global: &GlobalArgs, args: &ListArgs) -> Result<u8, CommandError
             }
         }
         if global.output == OutputFormat::Name {
-            let names: String = sets
-                .iter()
-                .flat_map(|s| &s.secrets)
-                .map(|s| format!("secret/{}\n", visible(&s.name)))
-                .collect();
+            let names: String =
+                sets.iter().flat_map(|s| &s.secrets).map(|s| format!("secret/{}\n", visible(&s.name))).collect();
             write_stdout(names.as_bytes())?;
         }
         let findings = diagnose_list(&object, &about, &extra.status_backups, &sets, session.now());
@@ -188,8 +182,11 @@ pub fn run_verify(global: &GlobalArgs, args: &VerifyArgs) -> Result<u8, CommandE
             None => sets.iter().filter(|s| s.is_complete()).collect(),
         };
         if chosen.is_empty() {
-            return Err(CommandError::failed(format!("{} has no complete backup", object.resource()))
-                .hint(format!("`kubectl captf backups list {} -n {}` shows why", object.resource(), object.namespace)));
+            return Err(CommandError::failed(format!("{} has no complete backup", object.resource())).hint(format!(
+                "`kubectl captf backups list {} -n {}` shows why",
+                object.resource(),
+                object.namespace
+            )));
         }
         let mut findings = Vec::new();
         let mut gaps = Vec::new();

@@ -23,7 +23,10 @@ pub async fn take(object: &ObjectRef, doing: &str, without_claim: bool) -> Optio
     if without_claim {
         return Some(Held);
     }
-    stderr_line(&format!("refused: `{doing}` on {} needs the operator claim, which this version cannot take", object.resource()));
+    stderr_line(&format!(
+        "refused: `{doing}` on {} needs the operator claim, which this version cannot take",
+        object.resource()
+    ));
     stderr_line("hint: make sure that nobody else works on this object, then add `--without-claim`");
     None
 }

@@ -42,7 +42,10 @@ const INTERRUPTED: u8 = 130;
 ///
 /// Needs: get and patch on the object; get and list on secrets, jobs, leases and pods; get on clusters.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
   # What would happen?
   kubectl captf restore 41 terraformcluster/prod -n team-a --dry-run
 
@@ -53,7 +56,8 @@ const INTERRUPTED: u8 = 130;
   kubectl captf restore status terraformcluster/prod -n team-a
 
   # The same on a snapshot
-  kubectl captf restore 41 terraformcluster/prod --from must-gather.tar.gz --dry-run")]
+  kubectl captf restore 41 terraformcluster/prod --from must-gather.tar.gz --dry-run"
+)]
 pub struct RestoreArgs {
     #[command(subcommand)]
     pub command: Option<RestoreCommand>,
@@ -370,7 +374,9 @@ impl Run<'_> {
     pub async fn finish(&self, asked: &Asked) -> Result<u8, CommandError> {
         if !self.consent.wait {
             return match look(self.session, self.object, Some(asked)).await? {
-                Some(progress) => show_progress(self.session, self.global, self.object, &progress, Some(super::error::OK)),
+                Some(progress) => {
+                    show_progress(self.session, self.global, self.object, &progress, Some(super::error::OK))
+                }
                 None => Err(CommandError::failed("the request was sent, and could not be read back")),
             };
         }

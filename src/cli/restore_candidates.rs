@@ -29,12 +29,16 @@ pub async fn object_of(session: &Session, serial: &str, words: &[String]) -> Res
     let mut candidates = candidates(session, namespace, number).await?;
     match (candidates.len(), candidates.pop()) {
         (1, Some(only)) => Ok(only),
-        (0, _) => Err(CommandError::failed(format!("no object in {namespace} has a complete backup of serial {number}"))
-            .hint("`kubectl captf backups list KIND/NAME` shows the backups of one object")),
+        (0, _) => {
+            Err(CommandError::failed(format!("no object in {namespace} has a complete backup of serial {number}"))
+                .hint("`kubectl captf backups list KIND/NAME` shows the backups of one object"))
+        }
         (_, last) => {
             let error = CommandError::usage(format!("several objects in {namespace} have a backup of serial {number}"));
             let all = candidates.into_iter().chain(last);
-            Err(all.fold(error, |e, o| e.hint(format!("`kubectl captf restore {number} {} -n {namespace}`", o.resource()))))
+            Err(all.fold(error, |e, o| {
+                e.hint(format!("`kubectl captf restore {number} {} -n {namespace}`", o.resource()))
+            }))
         }
     }
 }
@@ -57,11 +61,8 @@ async fn candidates(session: &Session, namespace: &str, serial: i64) -> Result<V
     };
     let has = |object: &ObjectRef| {
         let suffix = object.suffix();
-        let own: Vec<_> = secrets
-            .iter()
-            .filter(|s| s.labels.get("captf.io/state-backup-suffix") == Some(&suffix))
-            .cloned()
-            .collect();
+        let own: Vec<_> =
+            secrets.iter().filter(|s| s.labels.get("captf.io/state-backup-suffix") == Some(&suffix)).cloned().collect();
         choose(&sets_from_secrets(&own), serial).is_some()
     };
     Ok(objects.into_iter().map(|(o, _)| o).filter(|o| has(o)).collect())

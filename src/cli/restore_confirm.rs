@@ -44,11 +44,7 @@ pub fn consent(given: Given, judgement: &RestoreJudgement, deleting: bool, termi
         let why = if deleting { "the object is being deleted" } else { "resources would be forgotten" };
         return Consent::Refused(format!("`--yes` is not enough while {why}; `--yes-forget-resources=N` is"));
     }
-    if terminal {
-        Consent::Ask
-    } else {
-        Consent::Refused("there is no terminal to confirm on".to_string())
-    }
+    if terminal { Consent::Ask } else { Consent::Refused("there is no terminal to confirm on".to_string()) }
 }
 
 /// Asks on the terminal. Whether the name and the serial were typed back exactly.

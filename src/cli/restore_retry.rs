@@ -137,7 +137,8 @@ pub fn run_retry(global: &GlobalArgs, args: &RetryArgs) -> Result<u8, CommandErr
         let session = Session::open(global)?;
         let object = named(&session, kind, &name).await?;
         let given = args.serial.clone().unwrap_or_default();
-        let first = Run { session: &session, global, object: &object, serial: &given, consent: &args.consent, retry: true };
+        let first =
+            Run { session: &session, global, object: &object, serial: &given, consent: &args.consent, retry: true };
         let facts = super::state::gather(&session, &object, None).await?;
         let serial = match failed_serial(&facts.about, args.serial.as_deref(), &object.resource()) {
             Ok(serial) => serial.to_string(),
@@ -193,8 +194,10 @@ async fn take_back(run: &Run<'_>, resource_version: &str, present: bool) -> Resu
     let kind = resource(object.kind);
     match merge_patch(&run.session.api, &kind, &object.namespace, &object.name, &patch, false).await {
         Written::Done(_) => Ok(()),
-        Written::Conflict => Err(CommandError::failed("the object has changed since it was judged; nothing was changed")
-            .hint("run the same command again; it judges anew")),
+        Written::Conflict => {
+            Err(CommandError::failed("the object has changed since it was judged; nothing was changed")
+                .hint("run the same command again; it judges anew"))
+        }
         Written::Gone => Err(CommandError::failed(format!("{} was deleted meanwhile", object.resource()))),
         Written::Refused { code, message } => Err(CommandError::failed("take the request back")
             .caused_by(format!("the server refused with status {code}: {message}"))),
@@ -222,9 +225,12 @@ async fn wait_until_forgotten(run: &Run<'_>, serial: i64, limit: Option<Duration
                 run.object.resource(),
                 run.object.namespace
             );
-            return Err(CommandError { kind: super::error::ErrorKind::TimedOut, ..CommandError::failed("waited too long") }
-                .caused_by("the request was taken back; the controller has not looked at the object since")
-                .hint(hint));
+            return Err(CommandError {
+                kind: super::error::ErrorKind::TimedOut,
+                ..CommandError::failed("waited too long")
+            }
+            .caused_by("the request was taken back; the controller has not looked at the object since")
+            .hint(hint));
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

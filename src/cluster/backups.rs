@@ -52,9 +52,7 @@ pub async fn read_state_secrets(api: &Api, object: &ObjectRef) -> StateSecrets {
     ));
     let unlabelled = read_rows(api, namespace, &own).await.map(|all| {
         let known = selected.found().map(Vec::as_slice).unwrap_or_default();
-        all.into_iter()
-            .filter(|s| s.name.starts_with(&base_name) && !known.iter().any(|k| k.name == s.name))
-            .collect()
+        all.into_iter().filter(|s| s.name.starts_with(&base_name) && !known.iter().any(|k| k.name == s.name)).collect()
     });
     StateSecrets { selected, base, unlabelled, attempt, applied }
 }

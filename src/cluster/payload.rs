@@ -120,12 +120,7 @@ impl Broken {
     }
 }
 
-async fn stream(
-    api: &Api,
-    namespace: &str,
-    secrets: &[&SecretMeta],
-    digest: Option<&str>,
-) -> Result<Payload, Broken> {
+async fn stream(api: &Api, namespace: &str, secrets: &[&SecretMeta], digest: Option<&str>) -> Result<Payload, Broken> {
     let (send, receive) = sync_channel::<Vec<u8>>(1);
     let parser = std::thread::spawn(move || parse_payload(ChunkReader { receive, current: Vec::new(), at: 0 }));
     let fetches = secrets.iter().map(|secret| fetch(api, namespace, secret));

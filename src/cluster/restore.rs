@@ -158,16 +158,13 @@ pub async fn read_progress(api: &Api, object: &ObjectRef) -> Reading<ProgressFac
         _ => None,
     };
     let run = run_lease(&object.suffix());
-    let (jobs, run_lease, cluster_lease) = tokio::join!(
-        read_labelled_values(api, object),
-        read_holder(api, &object.namespace, &run),
-        async {
+    let (jobs, run_lease, cluster_lease) =
+        tokio::join!(read_labelled_values(api, object), read_holder(api, &object.namespace, &run), async {
             match &cluster_gate {
                 Some(name) => Some(read_holder(api, &object.namespace, name).await),
                 None => None,
             }
-        },
-    );
+        },);
     let mut other_job = None;
     let jobs = jobs.map(|values| {
         let own = values.iter().filter(|v| super::json::controller_uid(v) == Some(about.uid.as_str()));

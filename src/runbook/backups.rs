@@ -107,7 +107,8 @@ fn status_lags(object: &ObjectRef, status: &[StatusBackup], complete: &[&BackupS
 pub fn diagnose_payload(set: &BackupSet, payload: &PayloadFacts) -> Vec<Finding> {
     let serial = set.serial.unwrap_or_default().to_string();
     let source = format!("Secret/{}", set.name);
-    let new = |code, evidence| Finding::new(code, evidence).with("set", set.name.clone()).with("serial", serial.clone());
+    let new =
+        |code, evidence| Finding::new(code, evidence).with("set", set.name.clone()).with("serial", serial.clone());
     let mut found = Vec::new();
     if payload.digest_matches == Some(false) {
         let evidence = Evidence::new(format!("{source} annotation captf.io/state-backup-digest"), "is of other data");
@@ -233,12 +234,7 @@ mod tests {
             ("healthy", vec![set("a", 5, "l")], status(&[5]), vec![]),
             ("none", vec![], status(&[]), vec![Code::BackupsNone]),
             ("incomplete only", vec![broken.clone()], status(&[]), vec![Code::BackupsNone, Code::BackupIncomplete]),
-            (
-                "twice",
-                vec![set("a", 5, "l"), set("b", 5, "l")],
-                status(&[5, 5]),
-                vec![Code::BackupSerialTwice],
-            ),
+            ("twice", vec![set("a", 5, "l"), set("b", 5, "l")], status(&[5, 5]), vec![Code::BackupSerialTwice]),
             ("lineages", vec![set("a", 5, "l"), set("b", 4, "m")], status(&[5, 4]), vec![Code::BackupLineagesDiffer]),
             ("lags", vec![set("a", 5, "l")], status(&[4]), vec![Code::BackupsStatusLags]),
         ] {

@@ -19,6 +19,8 @@ pub mod restore;
 pub mod restore_after;
 pub mod restore_lock;
 pub mod restore_progress;
+#[cfg(test)]
+mod restore_tests;
 pub mod state_inspect;
 pub mod verdict;
 pub mod words;

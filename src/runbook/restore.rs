@@ -175,7 +175,8 @@ fn reached(facts: &RestoreFacts) -> Vec<Finding> {
     }
     if let Some(secret) = retained(facts) {
         let source = format!("Secret/{} label captf.io/retained-from-uid", secret.name);
-        let adopting = if facts.extra.adopt_retained { "another object's; adoption is asked for" } else { "another object's" };
+        let adopting =
+            if facts.extra.adopt_retained { "another object's; adoption is asked for" } else { "another object's" };
         let finding = Finding::new(Code::RestoreRetained, Evidence::new(source, adopting));
         found.push(finding.with("secret", secret.name.clone()));
     }
@@ -184,7 +185,8 @@ fn reached(facts: &RestoreFacts) -> Vec<Finding> {
         found.push(
             Finding::new(
                 Code::RestoreJobRunning,
-                Evidence::new(format!("Job/{}", job.name), format!("{what}, unfinished")).at(job.started.or(job.created)),
+                Evidence::new(format!("Job/{}", job.name), format!("{what}, unfinished"))
+                    .at(job.started.or(job.created)),
             )
             .with("job", job.name.clone()),
         );

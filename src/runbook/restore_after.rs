@@ -26,7 +26,9 @@ pub fn forgets(facts: &RestoreFacts, wish: &Wish<'_>) -> Option<Finding> {
         return Some(Finding::new(Code::RestoreForgetsUnknown, Evidence::new("what would be forgotten", value)));
     };
     let against = match facts.baseline {
-        Baseline::Backup { serial } => format!("compared with the backup of serial {serial}; the live state does not read"),
+        Baseline::Backup { serial } => {
+            format!("compared with the backup of serial {serial}; the live state does not read")
+        }
         Baseline::Live | Baseline::Nothing => "compared with the live state".to_string(),
     };
     let count = diff.forgotten.len() as u64;
@@ -94,18 +96,21 @@ pub fn inputs(facts: &RestoreFacts, serial: i64) -> Option<Finding> {
         InputsCompare::BackupHasNone => Some(Finding::new(Code::RestoreHashMissing, Evidence::new(source, "missing"))),
         InputsCompare::Differ | InputsCompare::Unknown if immutable => None,
         InputsCompare::Differ => Some(guarded()),
-        InputsCompare::Unknown => Some(Finding::new(
-            Code::RestoreInputsUnknown,
-            Evidence::new(format!("{} InputsApplied", facts.object.resource()), condition_words(facts)),
-        )),
+        InputsCompare::Unknown => Some(
+            Finding::new(
+                Code::RestoreInputsUnknown,
+                Evidence::new(format!("{} InputsApplied", facts.object.resource()), condition_words(facts)),
+            )
+            .seen(Evidence::new(
+                "inputs hash of the live state",
+                if inputs_hash(facts).is_some() { "of inputs that may be out of date" } else { "missing" },
+            )),
+        ),
     }
 }
 
 fn condition_words(facts: &RestoreFacts) -> String {
-    facts
-        .about
-        .condition("InputsApplied")
-        .map_or("not set".to_string(), |c| format!("{}/{}", c.status, c.reason))
+    facts.about.condition("InputsApplied").map_or("not set".to_string(), |c| format!("{}/{}", c.status, c.reason))
 }
 
 /// A backup of another lineage than the live state.
@@ -140,11 +145,15 @@ pub fn ready(facts: &RestoreFacts, serial: i64, now: Timestamp) -> Finding {
     } else {
         match set.map(|s| compare_inputs(facts, s)) {
             Some(InputsCompare::Same) => "no apply follows by itself, because the inputs are those of the backup",
-            Some(InputsCompare::Differ | InputsCompare::BackupHasNone) if facts.object.kind == WorkloadKind::Machine => {
+            Some(InputsCompare::Differ | InputsCompare::BackupHasNone)
+                if facts.object.kind == WorkloadKind::Machine =>
+            {
                 "a machine is not applied again"
             }
             Some(InputsCompare::Unknown) => "an apply may follow at once",
-            Some(InputsCompare::Differ | InputsCompare::BackupHasNone) if facts.object.kind == WorkloadKind::Cluster => {
+            Some(InputsCompare::Differ | InputsCompare::BackupHasNone)
+                if facts.object.kind == WorkloadKind::Cluster =>
+            {
                 "a guarded apply of the current inputs follows at once"
             }
             _ => "an apply of the current inputs follows at once",

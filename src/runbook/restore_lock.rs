@@ -1,5 +1,7 @@
 //! The lock before a restore: a live or foreign one, or one that the Job cannot clear, burns the serial.
 
+use jiff::Timestamp;
+
 use super::code::Code;
 use super::finding::{Evidence, Finding};
 use super::lock_beside;
@@ -54,7 +56,9 @@ fn stale(facts: &RestoreFacts, lease: Evidence) -> Vec<Finding> {
     let none = lock.state.selected.found().is_some_and(Vec::is_empty);
     if matches!(lock.state.base, Reading::Absent) && none {
         let name = crate::captf::names::state_secret(&facts.object.suffix());
-        return vec![Finding::new(Code::RestoreStaleNoState, lease).seen(Evidence::new(format!("Secret/{name}"), "not found"))];
+        return vec![
+            Finding::new(Code::RestoreStaleNoState, lease).seen(Evidence::new(format!("Secret/{name}"), "not found")),
+        ];
     }
     // The unlock loads the state first, so a state that the runtime cannot load keeps the lock.
     let unloadable = match facts.live.found().map(|l| &l.content) {
@@ -66,25 +70,21 @@ fn stale(facts: &RestoreFacts, lease: Evidence) -> Vec<Finding> {
         let seen = Evidence::new("the live state, which the unlock loads first", why);
         return vec![Finding::new(Code::RestoreStaleUnlockFails, lease).seen(seen)];
     }
-    let mut ignored = Vec::new();
     let ruling = rule(lock);
-    let beside = lock_beside::findings(lock, &ruling, Timestamp::UNIX_EPOCH, &mut ignored);
-    let fails = beside.into_iter().find(|f| {
-        matches!(f.code, Code::StateKeyMissing | Code::ReleaseChunkedTofu | Code::ReleaseBadInfo)
-    });
+    let beside = lock_beside::findings(lock, &ruling, Timestamp::UNIX_EPOCH);
+    let fails = beside
+        .into_iter()
+        .find(|f| matches!(f.code, Code::StateKeyMissing | Code::ReleaseChunkedTofu | Code::ReleaseBadInfo));
     if let Some(fails) = fails {
         return vec![Finding::new(Code::RestoreStaleUnlockFails, lease).seen_all(fails.evidence)];
     }
     vec![Finding::new(Code::RestoreLockStale, lease)]
 }
 
-use jiff::Timestamp;
-
 /// With other labels, or a second match, the Job's `init` sees no state: it fails on a held lock, and on a free
 /// one it writes an empty state first.
 fn selected_by_init(facts: &RestoreFacts, ruling: &Ruling<'_>) -> Vec<Finding> {
-    let mut ignored = Vec::new();
-    let beside = lock_beside::findings(&facts.lock, ruling, Timestamp::UNIX_EPOCH, &mut ignored);
+    let beside = lock_beside::findings(&facts.lock, ruling, Timestamp::UNIX_EPOCH);
     let mut found = Vec::new();
     for problem in beside {
         let code = match problem.code {

@@ -97,8 +97,7 @@ pub fn judge(facts: &ProgressFacts, asked: Option<&Asked>, now: Timestamp) -> Pr
     let newest = newest_job(facts, asked);
     let serial = asked.map(|a| a.serial).or(request).or(newest.and_then(|(_, s)| s)).or(about.last_restored_serial);
     let job = newest.map(|(job, _)| job);
-    let gaps: Vec<Gap> =
-        [facts.jobs.gap(), facts.run_lease.gap()].into_iter().flatten().cloned().collect();
+    let gaps: Vec<Gap> = [facts.jobs.gap(), facts.run_lease.gap()].into_iter().flatten().cloned().collect();
     let mut progress = Progress {
         serial,
         stage: stage(facts, serial, request, job, asked.is_some()),
@@ -350,7 +349,11 @@ mod tests {
             ("an apply came after it", row(None, None, Some(43), restored, done), "succeeded"),
             ("failed", row(Some("41"), Some(41), Some(57), failed, Some(JobOutcome::Failed)), "failed"),
             ("burnt, Job gone", row(Some("41"), Some(41), Some(57), failed, None), "failed"),
-            ("no backup", row(Some("41"), None, Some(57), Some(("False", "RestoreBackupNotFound")), None), "backup-not-found"),
+            (
+                "no backup",
+                row(Some("41"), None, Some(57), Some(("False", "RestoreBackupNotFound")), None),
+                "backup-not-found",
+            ),
             ("withdrawn", row(None, None, Some(57), restored, None), "withdrawn"),
         ] {
             let asked = Asked { serial: 41, known_jobs: Vec::new() };
@@ -363,8 +366,13 @@ mod tests {
 
     #[test]
     fn a_job_from_before_is_not_the_one_asked_for() {
-        let row =
-            Row { request: None, last: None, observed: Some(41), condition: Some(("True", "StateRestored")), job: Some(JobOutcome::Succeeded) };
+        let row = Row {
+            request: None,
+            last: None,
+            observed: Some(41),
+            condition: Some(("True", "StateRestored")),
+            job: Some(JobOutcome::Succeeded),
+        };
         let asked = Asked { serial: 41, known_jobs: vec!["j1".to_string()] };
         assert_eq!(judge(&facts(&row), Some(&asked), Timestamp::UNIX_EPOCH).stage, Stage::Withdrawn);
     }

@@ -89,13 +89,13 @@ fn main_finding(facts: &RestoreFacts, gaps: &mut Vec<Gap>) -> Option<Main> {
                 readable(facts, *serial, *managed_resources, &base)
             }
             StateContent::Encrypted => {
-                let finding =
-                    Finding::new(Code::StateEncrypted, Evidence::new(format!("Secret/{base}"), "has an encryption_version"));
+                let finding = Finding::new(
+                    Code::StateEncrypted,
+                    Evidence::new(format!("Secret/{base}"), "has an encryption_version"),
+                );
                 (Some("StateEncrypted"), finding)
             }
-            StateContent::Corrupt(why) => {
-                (Some("StateCorrupt"), broken(facts, Code::StateCorrupt, &base, why))
-            }
+            StateContent::Corrupt(why) => (Some("StateCorrupt"), broken(facts, Code::StateCorrupt, &base, why)),
             StateContent::Inconsistent(why) => {
                 (Some("StateInconsistent"), broken(facts, Code::StateInconsistent, &base, why))
             }
@@ -147,8 +147,11 @@ fn absent(facts: &RestoreFacts, base: &str, gaps: &mut Vec<Gap>) -> Option<Main>
     if !proof.is_empty() {
         return Some((Some("StateLost"), with_newest(facts, Finding::new(Code::StateLost, evidence).seen_all(proof))));
     }
-    let unknown: Vec<Gap> =
-        [facts.sets.gap(), facts.secrets.attempt.gap(), facts.secrets.applied.gap()].into_iter().flatten().cloned().collect();
+    let unknown: Vec<Gap> = [facts.sets.gap(), facts.secrets.attempt.gap(), facts.secrets.applied.gap()]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
     if !unknown.is_empty() {
         gaps.extend(unknown);
         return None;
@@ -234,17 +237,16 @@ fn size(facts: &RestoreFacts) -> Option<Finding> {
     let live = facts.live.found()?;
     let image = facts.about.image.as_deref().unwrap_or_default().to_ascii_lowercase();
     let chunks_on = image.contains("terraform") && !image.contains("tofu");
-    let near = if live.chunks > 1 || chunks_on {
-        live.chunks >= NEAR_CHUNKS
-    } else {
-        live.compressed > NEAR_LIMIT
-    };
+    let near = if live.chunks > 1 || chunks_on { live.chunks >= NEAR_CHUNKS } else { live.compressed > NEAR_LIMIT };
     near.then(|| {
         let value = format!(
             "{} bytes compressed in {} of at most {CHUNK_LIMIT} Secrets of {SECRET_LIMIT} bytes",
             live.compressed, live.chunks
         );
-        Finding::new(Code::StateNearLimit, Evidence::new(format!("Secret/{}", state_secret(&facts.object.suffix())), value))
+        Finding::new(
+            Code::StateNearLimit,
+            Evidence::new(format!("Secret/{}", state_secret(&facts.object.suffix())), value),
+        )
     })
 }
 

@@ -237,7 +237,11 @@ impl Scene {
         let run = |words: &[&str]| {
             let mut command = Command::new(&self.binary);
             command.args(words).current_dir(&self.folder).env("HOME", &self.folder);
-            command.env("KUBE_CONFIG_PATH", &self.ground.kubeconfig).stdin(Stdio::null()).output().expect("run the runtime")
+            command
+                .env("KUBE_CONFIG_PATH", &self.ground.kubeconfig)
+                .stdin(Stdio::null())
+                .output()
+                .expect("run the runtime")
         };
         let pushed = run(&["state", "push", "-force", "restore.tfstate"]);
         assert!(pushed.status.success(), "state push: {}", String::from_utf8_lossy(&pushed.stderr));

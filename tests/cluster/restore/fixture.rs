@@ -30,8 +30,11 @@ pub struct Ran {
 impl Ran {
     pub fn of(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let ran =
-            Self { code: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) };
+        let ran = Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        };
         assert!(!ran.text().contains(CANARY), "a state attribute came out:\n{}", ran.text());
         ran
     }
@@ -97,7 +100,8 @@ impl<'a> Fixture<'a> {
             .iter()
             .map(|key| (key.to_string(), json!(format!("{CANARY}-{key}-{}", noise.replace('0', &key[..1])))))
             .collect();
-        self.workspace.apply(&json!({"resource": {"terraform_data": {"main": {"for_each": each, "input": "${each.value}"}}}}));
+        self.workspace
+            .apply(&json!({"resource": {"terraform_data": {"main": {"for_each": each, "input": "${each.value}"}}}}));
         let serial = self.serial();
         self.patch_status(&json!({"observedStateSerial": serial}));
         // The manager records with which inputs the state was made.
@@ -107,8 +111,7 @@ impl<'a> Fixture<'a> {
 
     /// The state Secrets in order of their chunks.
     pub fn state_secrets(&self) -> Vec<Value> {
-        let selector =
-            format!("tfstate=true,tfstateSecretSuffix={},tfstateWorkspace=default", self.workspace.suffix);
+        let selector = format!("tfstate=true,tfstateSecretSuffix={},tfstateWorkspace=default", self.workspace.suffix);
         let mut secrets = self.ground.list("Secret", &self.namespace, &selector);
         secrets.sort_by_key(|s| {
             let name = s["metadata"]["name"].as_str().unwrap_or_default().to_string();
@@ -132,7 +135,8 @@ impl<'a> Fixture<'a> {
     pub fn backup(&self) -> i64 {
         let state = self.state();
         let serial = state["serial"].as_i64().expect("a serial");
-        let resources = state["resources"].as_array().expect("resources").iter().filter(|r| r["mode"] == "managed").count();
+        let resources =
+            state["resources"].as_array().expect("resources").iter().filter(|r| r["mode"] == "managed").count();
         let secrets = self.state_secrets();
         let payload: Vec<u8> = secrets.iter().flat_map(|s| decode(&s["data"]["tfstate"])).collect();
         let digest: String = Sha256::digest(&payload).iter().map(|b| format!("{b:02x}")).collect();
@@ -213,7 +217,8 @@ impl<'a> Fixture<'a> {
 }
 
 pub fn decode(value: &Value) -> Vec<u8> {
-    let bytes: k8s_openapi::ByteString = serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("base64: {e}"));
+    let bytes: k8s_openapi::ByteString =
+        serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("base64: {e}"));
     bytes.0
 }
 

@@ -23,7 +23,14 @@ fn big_state(serial: i64, bytes: usize, count: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-fn put(fixture: &Fixture<'_>, base: &str, payload: &[u8], chunks: usize, labels: &Value, notes: impl Fn(usize) -> Value) {
+fn put(
+    fixture: &Fixture<'_>,
+    base: &str,
+    payload: &[u8],
+    chunks: usize,
+    labels: &Value,
+    notes: impl Fn(usize) -> Value,
+) {
     let size = payload.len().div_ceil(chunks);
     for (index, part) in payload.chunks(size).enumerate() {
         let name = if index == 0 { base.to_string() } else { format!("{base}-part-{index}") };
@@ -37,9 +44,12 @@ fn put(fixture: &Fixture<'_>, base: &str, payload: &[u8], chunks: usize, labels:
 fn put_live(fixture: &Fixture<'_>, payload: &[u8], chunks: usize) {
     let mut labels: serde_json::Map<String, Value> =
         fixture.workspace.labels.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
-    for (key, value) in
-        [("tfstate", "true"), ("tfstateSecretSuffix", &fixture.workspace.suffix), ("tfstateWorkspace", "default"), ("app.kubernetes.io/managed-by", "terraform")]
-    {
+    for (key, value) in [
+        ("tfstate", "true"),
+        ("tfstateSecretSuffix", &fixture.workspace.suffix),
+        ("tfstateWorkspace", "default"),
+        ("app.kubernetes.io/managed-by", "terraform"),
+    ] {
         labels.insert(key.to_string(), json!(value));
     }
     let labels = Value::Object(labels);

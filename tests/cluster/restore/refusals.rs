@@ -119,7 +119,8 @@ fn broken_backups_and_strange_secrets_refuse() {
     refuses(&fixture, &old, "restore-retained");
     patch(&base, &json!({"metadata": {"labels": {"captf.io/retained-from-uid": null}}}));
     let mut copy = fixture.ground.get("Secret", &fixture.namespace, &base);
-    copy["metadata"] = json!({"name": format!("{base}-backup"), "namespace": fixture.namespace, "labels": copy["metadata"]["labels"]});
+    copy["metadata"] =
+        json!({"name": format!("{base}-backup"), "namespace": fixture.namespace, "labels": copy["metadata"]["labels"]});
     fixture.ground.apply_value(copy);
     refuses(&fixture, &old, "restore-second-secret");
     let inspect = fixture.plugin(&["state", "inspect", "terraformcluster/demo", "-o", "json"]);
@@ -140,7 +141,13 @@ fn locks_of_real_processes_refuse() {
     };
     let free = || {
         holder(Value::Null);
-        fixture.ground.patch("Lease", &fixture.namespace, &lease, None, &annotate("app.terraform.io/lock-info", Value::Null));
+        fixture.ground.patch(
+            "Lease",
+            &fixture.namespace,
+            &lease,
+            None,
+            &annotate("app.terraform.io/lock-info", Value::Null),
+        );
     };
     fixture.workspace.apply_and_kill("laptop");
     refuses(&fixture, &old, "restore-lock-foreign");

@@ -56,7 +56,11 @@ fn answer(mut child: Child, text: &str, before: impl FnOnce()) -> Ran {
     out.read_to_end(&mut seen).expect("read the terminal");
     drop(input);
     let status = child.wait().expect("wait for the plugin");
-    let ran = Ran { code: status.code().unwrap_or(-1), stdout: String::from_utf8_lossy(&seen).into_owned(), stderr: String::new() };
+    let ran = Ran {
+        code: status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&seen).into_owned(),
+        stderr: String::new(),
+    };
     assert!(!ran.text().contains(super::CANARY), "{}", ran.text());
     ran
 }
