@@ -9,9 +9,9 @@ pub mod job_image;
 pub mod job_outcome;
 pub mod job_slow;
 pub mod job_start;
-pub mod job_wait;
 #[cfg(test)]
 mod job_tests;
+pub mod job_wait;
 pub mod job_why;
 pub mod lock_beside;
 pub mod lock_foreign;
