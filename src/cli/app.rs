@@ -3,13 +3,19 @@
 use clap::{Parser, Subcommand};
 
 use super::args::GlobalArgs;
+use super::backups::{BackupsArgs, BackupsCommand};
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::jobs::{JobsArgs, JobsCommand};
 use super::lock::{LockArgs, LockCommand};
+use super::restore::RestoreArgs;
 use super::runbook::RunbookArgs;
+use super::state::{StateArgs, StateCommand};
 use super::version::VersionArgs;
-use super::{explain, jobs_list, jobs_logs, jobs_timeline, jobs_why, lock, lock_history, runbook, version};
+use super::{
+    backups, backups_save, explain, jobs_list, jobs_logs, jobs_timeline, jobs_why, lock, lock_history, restore,
+    runbook, state, version,
+};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -30,6 +36,12 @@ pub struct Cli {
 pub enum Command {
     /// Judge Terraform state locks: free, live, stale or foreign (reads only)
     Lock(LockArgs),
+    /// List, verify, compare and save backups of states (reads only)
+    Backups(BackupsArgs),
+    /// Restore a state from a backup (changes one annotation of the object, after judgement and consent)
+    Restore(RestoreArgs),
+    /// Judge a state as the controller's reader sees it (reads only)
+    State(StateArgs),
     /// Find out why Jobs fail, wait or take long (reads only)
     Jobs(JobsArgs),
     /// Print the section of a finding code: what it means and what to do (needs no cluster)
@@ -48,6 +60,16 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
             LockCommand::Inspect(args) => lock::run_inspect(global, args),
             LockCommand::List(args) => lock::run_list(global, args),
             LockCommand::History(args) => lock_history::run(global, args),
+        },
+        Command::Backups(args) => match &args.command {
+            BackupsCommand::List(args) => backups::run_list(global, args),
+            BackupsCommand::Verify(args) => backups::run_verify(global, args),
+            BackupsCommand::Diff(args) => backups::run_diff(global, args),
+            BackupsCommand::Save(args) => backups_save::run(global, args),
+        },
+        Command::Restore(args) => restore::run(global, args),
+        Command::State(args) => match &args.command {
+            StateCommand::Inspect(args) => state::run_inspect(global, args),
         },
         Command::Jobs(args) => match &args.command {
             JobsCommand::Why(args) => jobs_why::run(global, args),
@@ -94,6 +116,18 @@ mod tests {
             "kubectl-captf jobs logs --op apply --previous-attempts tfc prod",
             "kubectl-captf jobs timeline cluster prod",
             "kubectl-captf explain lock-stale",
+            "kubectl-captf backups list tfc/prod -o wide",
+            "kubectl-captf backups verify tfc prod 41",
+            "kubectl-captf backups diff tfc/prod 41 52",
+            "kubectl-captf backups save tfc/prod 41 --to f",
+            "kubectl-captf backups save tfc/prod --live --secrets --to f",
+            "kubectl-captf restore 41",
+            "kubectl-captf restore 41 tfc/prod --dry-run",
+            "kubectl-captf restore 41 tfc prod --dry-run=server --wait=false",
+            "kubectl-captf restore 41 tfc/prod --yes-forget-resources=4 --timeout 5m",
+            "kubectl-captf restore status tfc/prod --wait",
+            "kubectl-captf restore retry tfc/prod --serial=41",
+            "kubectl-captf state inspect tfc/prod",
             "kubectl-captf runbook show stale-lock",
             "kubectl-captf version --client -o json",
         ] {
@@ -117,6 +151,11 @@ mod tests {
             "kubectl-captf jobs logs tfc/prod --job x --op apply",
             "kubectl-captf unlock",
             "kubectl-captf explain",
+            "kubectl-captf backups",
+            "kubectl-captf backups save tfc/prod 41",
+            "kubectl-captf restore",
+            "kubectl-captf restore 41 --dry-run=maybe",
+            "kubectl-captf restore status",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

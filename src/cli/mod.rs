@@ -2,6 +2,9 @@
 
 pub mod app;
 pub mod args;
+pub mod backups;
+pub mod backups_save;
+pub mod claim_gate;
 pub mod error;
 pub mod explain;
 pub mod jobs;
@@ -12,9 +15,16 @@ pub mod jobs_why;
 pub mod lock;
 pub mod lock_history;
 pub mod render;
+pub mod restore;
+pub mod restore_candidates;
+pub mod restore_confirm;
+pub mod restore_follow;
+pub mod restore_retry;
 pub mod runbook;
 pub mod scope;
 pub mod session;
+pub mod state;
+pub mod state_render;
 pub mod target;
 pub mod version;
 pub mod watch;

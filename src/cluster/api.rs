@@ -12,6 +12,9 @@ use crate::facts::reading::{Gap, GapReason, Permission, Reading};
 
 /// Items asked for in one page of a list.
 const PAGE: u32 = 500;
+/// How often a read is tried that an overloaded server turned away, and the first pause between two tries.
+const READ_ATTEMPTS: u32 = 4;
+const READ_PAUSE: Duration = Duration::from_millis(250);
 /// How often a list whose continue token expired is started anew.
 const LIST_ATTEMPTS: u32 = 3;
 
@@ -35,7 +38,8 @@ impl Resource {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+    /// The path of the resource, of all of it or of one object.
+    pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
         } else {
@@ -125,6 +129,11 @@ impl Api {
     /// A reader over a client; `timeout` bounds each single request, `None` waits for ever.
     pub fn new(client: kube::Client, timeout: Option<Duration>) -> Self {
         Self { client, timeout }
+    }
+
+    /// The client and the timeout of a request, for the writes of `cluster::write`.
+    pub(super) fn parts(&self) -> (&kube::Client, Option<Duration>) {
+        (&self.client, self.timeout)
     }
 
     /// GET of one object by name.
@@ -273,7 +282,20 @@ impl Api {
         }
     }
 
+    /// A read, tried again where the server asks for it (429, 503). Only reads are: a write is sent once.
     async fn request(&self, path: &str, form: Form) -> Result<Value, Failure> {
+        for attempt in 1.. {
+            match self.request_once(path, form).await {
+                Err(Failure::Api(status)) if attempt < READ_ATTEMPTS && matches!(status.code, 429 | 503) => {
+                    tokio::time::sleep(READ_PAUSE * attempt).await;
+                }
+                result => return result,
+            }
+        }
+        Err(Failure::TimedOut)
+    }
+
+    async fn request_once(&self, path: &str, form: Form) -> Result<Value, Failure> {
         let accept = match form {
             Form::Full => "application/json",
             Form::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",

@@ -21,6 +21,11 @@ pub async fn read_jobs(api: &Api, object: &ObjectRef, uid: &str) -> Reading<Vec<
 /// Jobs with the object's owner labels, each with the UID in its controller reference. The UID of
 /// the object is not needed for the request, so it can run beside the read of the object.
 pub async fn read_labelled_jobs(api: &Api, object: &ObjectRef) -> Reading<Vec<(String, JobFacts)>> {
+    read_labelled_values(api, object).await.map(|list| with_owner(&list))
+}
+
+/// The same as raw objects.
+pub async fn read_labelled_values(api: &Api, object: &ObjectRef) -> Reading<Vec<Value>> {
     let selector = Selector::labels(format!(
         "{}={},{}={}",
         keys::OWNER_KIND,
@@ -28,7 +33,7 @@ pub async fn read_labelled_jobs(api: &Api, object: &ObjectRef) -> Reading<Vec<(S
         keys::OWNER_NAME,
         label_value(&object.name)
     ));
-    api.list(&JOBS, Some(&object.namespace), &selector).await.map(|list| with_owner(&list))
+    api.list(&JOBS, Some(&object.namespace), &selector).await
 }
 
 /// Keeps the Jobs of the object with that UID.

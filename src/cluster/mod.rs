@@ -4,6 +4,7 @@
 //! a live cluster and a snapshot, because both stand behind the same client.
 
 pub mod api;
+pub mod backups;
 pub mod client;
 pub mod clusters;
 pub mod events;
@@ -16,10 +17,16 @@ pub mod meter;
 pub mod nodes;
 pub mod objects;
 pub mod orphans;
+pub mod payload;
 pub mod plans;
 pub mod pods;
 pub mod resolve;
+pub mod restore;
+pub mod restore_log;
 pub mod run_leases;
 pub mod run_logs;
 pub mod state;
+pub mod state_diff;
+pub mod state_instances;
 pub mod state_reader;
+pub mod write;

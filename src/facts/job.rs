@@ -5,14 +5,15 @@ use jiff::Timestamp;
 use crate::captf::backoff::Ended;
 use crate::captf::names::Operation;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobOutcome {
+    #[default]
     Unfinished,
     Succeeded,
     Failed,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFacts {
     pub name: String,
     pub uid: String,

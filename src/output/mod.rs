@@ -5,6 +5,8 @@ pub mod fleet_table;
 pub mod json;
 pub mod run_text;
 pub mod run_view;
+pub mod state_text;
+pub mod state_view;
 pub mod style;
 pub mod table;
 pub mod text;

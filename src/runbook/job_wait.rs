@@ -49,7 +49,7 @@ pub fn findings(facts: &JobWhyFacts, condition: &Condition, now: Timestamp, gaps
         "InputsTooLarge" => Code::InputsTooLarge,
         "JobPolicyInvalid" => Code::JobPolicyInvalid,
         "IdentityNotAllowed" => Code::IdentityNotAllowed,
-        "RestoreBackupNotFound" => Code::RestoreNoBackup,
+        "RestoreBackupNotFound" => Code::RestoreWithoutBackup,
         "DurableInputsMissing" => Code::DurableInputsMissing,
         "NoApplyYet" | "DriftNotChecked" | "DriftJobRunning" => Code::NothingAppliedYet,
         _ => return Vec::new(),

@@ -73,6 +73,17 @@ fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp) -> Findin
         }
         Some(Reading::Absent | Reading::Unreadable(_)) | None => {}
     }
+    if let Some(Reading::Found(places)) = &facts.around.host.pods_elsewhere
+        && !places.is_empty()
+    {
+        finding = finding.seen(Evidence::new("pods of that name in other namespaces", places.join(", ")));
+    }
+    if let Some(Reading::Found(pods)) = &facts.around.host.pods_cut_to_host
+        && !pods.is_empty()
+    {
+        let value = format!("{}: the host is a cut form of that name, which is a hint and no proof", pods.join(", "));
+        finding = finding.seen(Evidence::new(format!("Pods in {namespace}"), value));
+    }
     let addresses = [&facts.around.host.pods_with_address, &facts.around.host.nodes_with_address];
     let mut holders = Vec::new();
     for read in addresses.into_iter().flatten() {

@@ -932,6 +932,18 @@ fn a_waiting_job_says_when_it_gives_up() {
 }
 
 #[test]
+fn r17_a_host_that_is_a_cut_pod_name_is_a_hint_and_never_a_match() {
+    let host = "a".repeat(63);
+    let facts = change(held(&format!("root@{host}")), |f| {
+        f.around.host.pods_cut_to_host = Some(Reading::Found(vec![format!("{host}bcd")]));
+    });
+    let judgement = diagnose(&facts, now());
+    assert_eq!(judgement.verdict, Verdict::Foreign);
+    let said = |e: &super::finding::Evidence| e.value.contains("no proof");
+    assert!(judgement.findings[0].evidence.iter().any(said), "{:?}", judgement.findings[0]);
+}
+
+#[test]
 fn the_next_run_follows_backoff_and_schedule() {
     let at = |facts: &LockFacts| match super::lock_inspect::when_cleared(facts, now()) {
         super::next_run::NextRun::Due { at, .. } => at,

@@ -1,5 +1,7 @@
 //! Rules and words: from facts to findings, without I/O and without a clock.
 
+pub mod backup_sets;
+pub mod backups;
 pub mod code;
 pub mod death;
 pub mod finding;
@@ -24,7 +26,12 @@ pub mod lock_verdict;
 pub mod next_attempt;
 pub mod next_run;
 pub mod policy;
+pub mod restore;
+pub mod restore_after;
+pub mod restore_lock;
+pub mod restore_progress;
 pub mod run_lease;
+pub mod state_inspect;
 pub mod timeline;
 pub mod verdict;
 pub mod words;

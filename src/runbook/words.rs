@@ -18,6 +18,8 @@ pub struct Runbook {
 /// Every embedded runbook.
 pub const RUNBOOKS: &[Runbook] = &[
     Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
+    Runbook { name: "state-restore", text: include_str!("../../runbooks/state-restore.md") },
+    Runbook { name: "state-unreadable", text: include_str!("../../runbooks/state-unreadable.md") },
     Runbook { name: "job-failures", text: include_str!("../../runbooks/job-failures.md") },
     Runbook { name: "slow-jobs", text: include_str!("../../runbooks/slow-jobs.md") },
 ];
@@ -47,6 +49,12 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("gives_up", "when a waiting Job gives up"),
     ("secret", "Secret that the finding is about"),
     ("labels", "labels as `key=value`, separated by spaces"),
+    ("serial", "serial of a backup"),
+    ("set", "name of a backup set, which is that of its first Secret"),
+    ("taken", "when a backup was taken"),
+    ("count", "how many"),
+    ("gate", "condition that gates a Job"),
+    ("reason", "reason of a condition"),
     ("op", "operation of the Job"),
     ("step", "step of the run"),
     ("because", "the reason in the words of who refused or failed"),
@@ -63,7 +71,6 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("until", "time until which it may last"),
     ("plan", "TerraformPlan that waits"),
     ("changes", "what the plan would change"),
-    ("serial", "serial of the state to restore"),
     ("holder", "Job that holds the lease"),
 ];
 

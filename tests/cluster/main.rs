@@ -9,3 +9,5 @@ mod lock_real;
 mod lock_rights;
 mod objects;
 mod plugin;
+mod restore;
+mod snapshot;
