@@ -12,7 +12,7 @@ use super::lock::read_lock_facts;
 use super::nodes::read_node;
 use super::objects::read_object;
 use super::plans::read_plan;
-use super::pods::{facts_from_pod, read_pods_of_object};
+use super::pods::{facts_from_pod, read_pods_of_job, read_pods_of_object};
 use super::run_leases::read_lease_wait;
 use super::run_logs::read_log_facts;
 use crate::captf::keys;
@@ -107,9 +107,13 @@ async fn complete(
     pods: Reading<Vec<PodFacts>>,
     depth: &Depth,
 ) -> JobWhyFacts {
+    let pods = match depth.full {
+        true => with_pods_by_name(api, object, &about, &jobs, pods, depth).await,
+        false => pods,
+    };
     let known = pods.found().map(Vec::as_slice).unwrap_or_default();
     let jobs = jobs.map(|jobs| marked(jobs, known));
-    let chosen = focus(&about, jobs.found().map(Vec::as_slice).unwrap_or_default(), &depth.ops, depth.full);
+    let chosen = focus(object, &about, jobs.found().map(Vec::as_slice).unwrap_or_default(), &depth.ops, depth.full);
     let runs = chosen.iter().map(|f| read_run(api, object, f, &jobs, known, depth));
     let (runs, around, leases, plan) = tokio::join!(
         futures::future::join_all(runs),
@@ -140,6 +144,30 @@ async fn complete(
         lock,
         live: depth.live,
     }
+}
+
+/// The controller finds pods by the Job's name alone. A pod that lacks the owner's labels is looked up that way,
+/// for the Jobs that are triaged.
+async fn with_pods_by_name(
+    api: &Api,
+    object: &ObjectRef,
+    about: &ObjectFacts,
+    jobs: &Reading<Vec<JobFacts>>,
+    pods: Reading<Vec<PodFacts>>,
+    depth: &Depth,
+) -> Reading<Vec<PodFacts>> {
+    let Reading::Found(mut known) = pods else { return pods };
+    let jobs = marked(jobs.found().cloned().unwrap_or_default(), &known);
+    let without = focus(object, about, &jobs, &depth.ops, depth.full);
+    for lone in without.iter().filter(|f| pods_of(&known, &f.job).is_empty()).map(|f| f.job.clone()).collect::<Vec<_>>()
+    {
+        match read_pods_of_job(api, &object.namespace, &lone).await {
+            Reading::Found(more) => known.extend(more),
+            Reading::Absent => {}
+            Reading::Unreadable(gap) => return Reading::Unreadable(gap),
+        }
+    }
+    Reading::Found(known)
 }
 
 async fn read_run(

@@ -48,3 +48,57 @@ pub async fn read_redactor(api: &Api, namespace: &str, pod: &PodFacts) -> (Redac
     }
     (redactor, gaps)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use futures::AsyncBufReadExt;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::cluster::pods::read_pods_of_job;
+    use crate::snapshot::{SnapshotSource, load};
+
+    const JOB: &str = "captf-m-web-apply-a3-5e1f00";
+
+    fn api() -> Api {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/jobs/history");
+        let snapshot = load(&SnapshotSource::Path(folder)).expect("the case of the corpus");
+        Api::new(Arc::new(snapshot).into_client("team-a"), None)
+    }
+
+    #[tokio::test]
+    async fn values_of_the_credentials_secret_are_known_and_masked() {
+        let api = api();
+        let pods = read_pods_of_job(&api, "team-a", JOB).await.found().cloned().expect("pods");
+        let (redactor, gaps) = read_redactor(&api, "team-a", &pods[0]).await;
+        assert!(gaps.is_empty() && !redactor.is_empty(), "{redactor:?} {gaps:?}");
+        assert_eq!(redactor.mask("attempt 3 of CANARY-mirrored-credential"), "attempt 3 of ****");
+        let facts = read_log_facts(&api, "team-a", &pods[0], "source").await;
+        let facts = facts.found().expect("a log");
+        assert!(facts.errors[0].starts_with("Error: creating EC2 Instance"), "{facts:?}");
+        assert!(!format!("{facts:?}").contains("CANARY"), "{facts:?}");
+    }
+
+    #[tokio::test]
+    async fn a_log_is_followed_line_by_line_with_the_asked_for_part() {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            let asked = request.uri().to_string();
+            Ok::<_, Infallible>(http::Response::new(Body::from(format!("{asked}\nsecond\n").into_bytes())))
+        });
+        let api = Api::new(kube::Client::new(service, "team-a"), None);
+        let part =
+            LogPart { container: "source".into(), tail_lines: Some(2), since_seconds: Some(60), ..LogPart::default() };
+        let Reading::Found(stream) = api.follow_log("team-a", "a-pod", &part).await else {
+            panic!("no stream");
+        };
+        let mut stream = std::pin::pin!(stream);
+        let mut text = String::new();
+        while stream.read_line(&mut text).await.expect("a line") > 0 {}
+        let asked = "/api/v1/namespaces/team-a/pods/a-pod/log?container=source&tailLines=2&sinceSeconds=60&follow=true";
+        assert_eq!(text.lines().collect::<Vec<_>>(), [asked, "second"]);
+    }
+}

@@ -1,8 +1,9 @@
 //! Which Jobs of an object are triaged: those that its bad conditions are about, and the active one.
 
 use crate::captf::names::Operation;
+use crate::captf::own_pod::is_own_job;
 use crate::facts::job::{JobFacts, JobOutcome, active_job};
-use crate::facts::object::{Condition, ObjectFacts};
+use crate::facts::object::{Condition, ObjectFacts, ObjectRef};
 
 /// The conditions that tell of Jobs, with the operations that each is about.
 pub const CONDITIONS: [(&str, &[Operation]); 3] = [
@@ -60,7 +61,13 @@ fn is_about_no_job(reason: &str) -> bool {
 }
 
 /// The Jobs to triage. With `fallback` and nothing bad, the newest finished Job stands in.
-pub fn focus(about: &ObjectFacts, jobs: &[JobFacts], ops: &[Operation], fallback: bool) -> Vec<Focus> {
+pub fn focus(
+    object: &ObjectRef,
+    about: &ObjectFacts,
+    jobs: &[JobFacts],
+    ops: &[Operation],
+    fallback: bool,
+) -> Vec<Focus> {
     let wanted = |op: Option<Operation>| ops.is_empty() || op.is_some_and(|op| ops.contains(&op));
     let mut found: Vec<Focus> = Vec::new();
     let mut add = |job: &str, condition: Option<&Condition>| {
@@ -69,12 +76,12 @@ pub fn focus(about: &ObjectFacts, jobs: &[JobFacts], ops: &[Operation], fallback
         }
     };
     for condition in bad_conditions(about, ops).into_iter().filter(|c| !is_about_no_job(&c.reason)) {
-        match newest_of(jobs, operations_of(&condition.kind)).filter(|j| wanted(j.op)) {
-            Some(job) => add(&job.name, Some(condition)),
-            None => {
-                let gone = named_in(&condition.message).filter(|n| !jobs.iter().any(|j| j.name == *n));
-                gone.into_iter().for_each(|name| add(name, Some(condition)));
-            }
+        // A Job that the condition names and that is gone is what it is about, not an older one that is left.
+        let named = named_in(&condition.message).filter(|n| is_own_job(object.kind, &object.name, n));
+        match (named.filter(|n| !jobs.iter().any(|j| j.name == *n)), newest_of(jobs, operations_of(&condition.kind))) {
+            (Some(gone), _) => add(gone, Some(condition)),
+            (None, Some(job)) if wanted(job.op) => add(&job.name, Some(condition)),
+            (None, _) => {}
         }
     }
     if let Some(job) = active_job(jobs).filter(|j| wanted(j.op)) {
@@ -109,4 +116,42 @@ fn newest_of<'a>(jobs: &'a [JobFacts], ops: &[Operation]) -> Option<&'a JobFacts
             && (j.op != Some(Operation::Plan) || j.outcome == JobOutcome::Failed || j.marks.plan_unreadable)
     };
     jobs.iter().filter(counts).max_by_key(|j| (j.finished, &j.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::captf::kind::WorkloadKind;
+
+    #[test]
+    fn a_job_is_named_by_its_condition() {
+        for (message, name) in [
+            ("Job captf-m-web-apply-a1-4f88b3: step apply failed: x", Some("captf-m-web-apply-a1-4f88b3")),
+            ("Job captf-m-web-apply-a1-4f88b3 disappeared.", Some("captf-m-web-apply-a1-4f88b3")),
+            ("captf-", None),
+            ("nothing here", None),
+        ] {
+            assert_eq!(named_in(message), name, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_named_job_that_is_gone_is_what_the_condition_is_about() {
+        let object = ObjectRef { kind: WorkloadKind::Machine, namespace: "team-a".into(), name: "web".into() };
+        let about = |message: &str| ObjectFacts {
+            conditions: vec![Condition {
+                kind: "ApplyJobSucceeded".into(),
+                status: "False".into(),
+                reason: "ApplyFailed".into(),
+                message: message.into(),
+                since: None,
+            }],
+            ..ObjectFacts::default()
+        };
+        let found = |message: &str| {
+            focus(&object, &about(message), &[], &[], false).into_iter().map(|f| f.job).collect::<Vec<_>>()
+        };
+        assert_eq!(found("Job captf-m-web-apply-a1-4f88b3: gone"), ["captf-m-web-apply-a1-4f88b3"]);
+        assert!(found("Job captf-m-other-apply-a1-4f88b3: gone").is_empty());
+    }
 }

@@ -102,7 +102,7 @@ pub fn timeline(
             });
         }
     }
-    entries.sort_by(|a, b| (a.at, order(a.lane)).cmp(&(b.at, order(b.lane))));
+    entries.sort_by_key(|e| (e.at, order(e.lane)));
     entries
 }
 

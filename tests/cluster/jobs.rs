@@ -1,12 +1,15 @@
 //! `jobs why` on a real API server: runs as controller, scheduler and kubelet leave them, the cause of each and the
 //! time of its next attempt; what a viewer without rights on logs and Secrets gets; the fleet.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::ground::{Namespace, ground};
 use crate::objects::{ago, cluster};
-use crate::plugin::{captf, captf_as};
+use crate::plugin::{captf, captf_as, kubectl};
 
 const IMAGE: &str = "registry.example.com/team-a/machine:1.4";
 const CAPTF: &str = "captf.infrastructure.cluster.x-k8s.io";
@@ -480,4 +483,66 @@ fn a_viewer_without_logs_and_secrets_is_told_what_was_not_seen() {
     let ran = captf_as(&ns, &blind, "jobs why tfm/step -o json");
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.codes().is_empty(), "{ran:?}");
+}
+
+#[test]
+#[ignore = "needs the test ground (make test)"]
+fn logs_are_followed_across_the_start_of_the_pod() {
+    let ns = ground().namespace("follow-jobs");
+    cluster(&ns, "prod");
+    let (owner, job) = running(&ns, "web");
+    let mut child = kubectl(ns.ground(), &ns.ground().kubeconfig)
+        .args(["captf", "jobs", "logs", "tfm/web", "-f", "-n", ns.name()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start kubectl captf");
+    let mut lines = BufReader::new(child.stderr.take().expect("stderr")).lines().map_while(Result::ok);
+    let mut next = |text: &str| lines.by_ref().any(|l| l.contains(text));
+    assert!(next("waiting until its pod is created"));
+    let name = pod(
+        &ns,
+        &owner,
+        &job,
+        "node-1",
+        json!({"phase": "Pending", "containerStatuses": [container("source", waiting("ImagePullBackOff", ""))]}),
+    );
+    assert!(next("ImagePullBackOff"));
+    pod(
+        &ns,
+        &owner,
+        &job,
+        "node-1",
+        json!({"phase": "Running", "containerStatuses": [container("source", json!({"running": {"startedAt": ago(1)}}))]}),
+    );
+    assert!(next(&format!("pod {name}, container source")));
+    // There is no kubelet behind the API server, so the log itself is a gap.
+    assert!(next("not read: log of Pod"));
+    assert_eq!(child.wait().expect("it ended").code(), Some(3));
+}
+
+#[test]
+#[ignore = "needs the test ground (make test)"]
+fn watch_prints_again_when_the_run_changes() {
+    let ns = ground().namespace("watch-jobs");
+    cluster(&ns, "prod");
+    let (owner, job) = running(&ns, "web");
+    let mut child = kubectl(ns.ground(), &ns.ground().kubeconfig)
+        .args(["captf", "jobs", "why", "tfm/web", "-w", "-n", ns.name()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start kubectl captf");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines().map_while(Result::ok);
+    let mut next = |text: &str| lines.by_ref().any(|l| l.contains(text));
+    assert!(next("starting"));
+    pod(
+        &ns,
+        &owner,
+        &job,
+        "node-1",
+        json!({"phase": "Pending", "containerStatuses": [container("source", waiting("ErrImagePull", "not found"))]}),
+    );
+    assert!(next("error[image-pull-not-found]"));
+    child.kill().expect("stop the watch");
+    child.wait().expect("the watch ended");
 }

@@ -569,13 +569,15 @@ def history(s):
     prod(s)
     err = error("step", "apply", "Error: creating EC2 Instance: VcpuLimitExceeded")
     done = steps(("init", 0, 6.2), ("validate", 0, 1.1), ("apply", 1, 74.5))
+    mirrored = "CANARY-mirrored-credential"
+    s.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "captf-creds-team-a-cloud", "namespace": NS}, "stringData": {"account": mirrored}})
     owner = obj(s, "web", apply_failed("web", attempt=3), status={"lastRun": last_run(name_of(M, "web", "apply", 3), "apply", done, err)})
     for attempt, started in ((1, 30), (2, 20), (3, 10)):
         put_job(s, owner, attempt=attempt, ended="Failed", started=started, annotations={"captf.io/interrupted": "true"} if attempt == 2 else None, **BACKOFF)
         if attempt > 1:
             put_pod(s, owner, attempt=attempt, phase="Failed", started=started, state=ended(1, started=started, finished=started - 2, message=result("apply", done, err)),
                     change=lambda p: p["spec"]["containers"][0].update({"envFrom": [{"secretRef": {"name": "captf-creds-team-a-cloud"}}]}))
-            s.logs[name_of(M, "web", "apply", attempt) + "-x7k2p", "source"] = f"attempt {attempt}\n" + LOG.replace("{canary}", CANARY)
+            s.logs[name_of(M, "web", "apply", attempt) + "-x7k2p", "source"] = f"attempt {attempt} of {mirrored}\n" + LOG.replace("{canary}", CANARY)
     put_job(s, owner, "drift", 1, ended="Complete", started=50)
     s.put(event(M, "web", "JobFailed", f"Job {name_of(M, 'web', 'apply', 3)} failed at step apply", minutes=7, typ="Warning"))
     s.put(event("Job", name_of(M, "web", "apply", 3), "SuccessfulCreate", f"Created pod: {name_of(M, 'web', 'apply', 3)}-x7k2p", minutes=10))
