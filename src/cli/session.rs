@@ -133,6 +133,12 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.meter.log_summary();
+    }
+}
+
 /// `context prod, https://10.0.0.5:6443`: which cluster a question is about.
 pub fn target_of(session: &Session) -> String {
     let context = session.source.context.as_deref().map(|c| format!("context {c}"));

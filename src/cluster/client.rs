@@ -27,6 +27,8 @@ pub struct Connection {
     pub as_user: Option<String>,
     pub as_groups: Vec<String>,
     pub certificate_authority: Option<PathBuf>,
+    pub client_certificate: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
     pub insecure_skip_tls_verify: bool,
     pub tls_server_name: Option<String>,
     pub request_timeout: Option<Duration>,
@@ -239,6 +241,14 @@ fn override_user(kubeconfig: &mut Kubeconfig, name: &str, flags: &Connection) {
             impersonate_groups: user.impersonate_groups.take(),
             ..AuthInfo::default()
         };
+    }
+    if let Some(path) = &flags.client_certificate {
+        user.client_certificate = Some(path.to_string_lossy().into_owned());
+        user.client_certificate_data = None;
+    }
+    if let Some(path) = &flags.client_key {
+        user.client_key = Some(path.to_string_lossy().into_owned());
+        user.client_key_data = None;
     }
     if let Some(who) = &flags.as_user {
         user.impersonate = Some(who.clone());

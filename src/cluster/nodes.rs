@@ -12,18 +12,19 @@ pub async fn read_node(api: &Api, node: &str) -> Reading<NodeFacts> {
     api.get(&NODES, None, node).await.map(|value| facts_from_node(&value))
 }
 
-/// Pods and nodes that have `address`, written `Pod team-a/x` or `Node y`. Pods are looked for in all
-/// namespaces; a part that may not be listed makes the whole unreadable.
-pub async fn read_holders_of_address(api: &Api, address: &str) -> Reading<Vec<String>> {
+/// Pods of all namespaces that have `address`, written `Pod team-a/x`.
+pub async fn read_pods_with_address(api: &Api, address: &str) -> Reading<Vec<String>> {
     let by_address = Selector::fields(format!("status.podIP={address}"));
-    let everything = Selector::default();
-    let (pods, nodes) = tokio::join!(api.list(&PODS, None, &by_address), api.list(&NODES, None, &everything));
-    pods.and_then(|pods| {
-        nodes.map(|nodes| {
-            let pods = pods.iter().map(|p| format!("Pod {}/{}", owned(p, &["metadata", "namespace"]), name(p)));
-            let nodes = nodes.iter().map(facts_from_node).filter(|n| n.addresses.iter().any(|a| a == address));
-            pods.chain(nodes.map(|n| format!("Node {}", n.name))).collect()
-        })
+    api.list(&PODS, None, &by_address)
+        .await
+        .map(|pods| pods.iter().map(|p| format!("Pod {}/{}", owned(p, &["metadata", "namespace"]), name(p))).collect())
+}
+
+/// Nodes that have `address`, written `Node y`.
+pub async fn read_nodes_with_address(api: &Api, address: &str) -> Reading<Vec<String>> {
+    api.list(&NODES, None, &Selector::default()).await.map(|nodes| {
+        let nodes = nodes.iter().map(facts_from_node).filter(|n| n.addresses.iter().any(|a| a == address));
+        nodes.map(|n| format!("Node {}", n.name)).collect()
     })
 }
 

@@ -25,6 +25,25 @@ pub async fn read_pods_of_job(api: &Api, namespace: &str, job: &str) -> Reading<
     })
 }
 
+/// Pods of that name in all namespaces but one, written `team-b/x`.
+pub async fn read_pods_elsewhere(api: &Api, namespace: &str, pod: &str) -> Reading<Vec<String>> {
+    let by_name = Selector::fields(format!("metadata.name={pod}"));
+    api.list(&PODS, None, &by_name).await.map(|list| {
+        let places = list.iter().map(|p| (owned(p, &["metadata", "namespace"]), name(p)));
+        places.filter(|(ns, _)| ns != namespace).map(|(ns, name)| format!("{ns}/{name}")).collect()
+    })
+}
+
+/// Pods of the namespace whose host name, cut to 63 characters without trailing `-` and `.`, is `host`.
+pub async fn read_pods_cut_to(api: &Api, namespace: &str, host: &str) -> Reading<Vec<String>> {
+    api.list(&PODS, Some(namespace), &Selector::default()).await.map(|list| {
+        let names = list.iter().map(name);
+        names
+            .filter(|n| n.len() > 63 && n.get(..63).is_some_and(|cut| cut.trim_end_matches(['-', '.']) == host))
+            .collect()
+    })
+}
+
 /// The pods of an object's Jobs by its owner labels, newest first.
 pub async fn read_pods_of_object(api: &Api, object: &ObjectRef) -> Reading<Vec<PodFacts>> {
     let selector = Selector::labels(format!(

@@ -6,7 +6,7 @@ use super::lease::LockLease;
 use super::node::NodeFacts;
 use super::object::{ObjectFacts, ObjectRef, OwnerClusterFacts};
 use super::pod::PodFacts;
-use super::reading::Reading;
+use super::reading::{Gap, Reading};
 use super::state::{StateContent, StateSecret};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,12 @@ pub struct HostSigns {
     pub pod: Option<Reading<PodFacts>>,
     pub node: Option<Reading<NodeFacts>>,
     /// Pods and nodes with the host as an address, as `Pod team-a/x`.
-    pub address_of: Option<Reading<Vec<String>>>,
+    /// Pods of that name in other namespaces, written `team-b/x`.
+    pub pods_elsewhere: Option<Reading<Vec<String>>>,
+    /// Pods whose name was cut to the host: a host name ends at 63 characters.
+    pub pods_cut_to_host: Option<Reading<Vec<String>>>,
+    pub pods_with_address: Option<Reading<Vec<String>>>,
+    pub nodes_with_address: Option<Reading<Vec<String>>>,
 }
 
 impl LockFacts {
@@ -62,4 +67,40 @@ impl LockFacts {
     pub fn lease_name(&self) -> String {
         crate::captf::names::lock_lease(&self.object.suffix())
     }
+
+    /// Everything that was asked for and could not be read, each once, in the order of the reads.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let around = &self.around;
+        let all = [
+            self.jobs.gap(),
+            self.lease.gap(),
+            gap_of(&self.holder_pod),
+            self.state.base.gap(),
+            self.state.selected.gap(),
+            gap_of(&self.state.content),
+            gap_of(&self.state.backups),
+            gap_of(&around.active_pods),
+            gap_of(&around.host.pod),
+            gap_of(&around.host.node),
+            gap_of(&around.host.pods_elsewhere),
+            gap_of(&around.host.pods_cut_to_host),
+            gap_of(&around.host.pods_with_address),
+            gap_of(&around.host.nodes_with_address),
+            gap_of(&around.holder_events),
+            gap_of(&around.holder_node),
+            gap_of(&around.owner_cluster),
+            gap_of(&around.terraform_cluster),
+        ];
+        let mut gaps: Vec<Gap> = Vec::new();
+        for gap in all.into_iter().flatten() {
+            if !gaps.contains(gap) {
+                gaps.push(gap.clone());
+            }
+        }
+        gaps
+    }
+}
+
+fn gap_of<T>(read: &Option<Reading<T>>) -> Option<&Gap> {
+    read.as_ref().and_then(Reading::gap)
 }

@@ -127,7 +127,7 @@ impl Page<'_> {
         if let Some(at) = &waiting.deadline {
             text.push_str(&format!(", deadline {at}"));
         }
-        self.block("waits", &text)
+        self.block("wait", &text)
     }
 
     fn finding(&mut self, finding: &FindingView) -> io::Result<()> {

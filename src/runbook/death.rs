@@ -150,6 +150,7 @@ pub fn unseen_end(pod: Option<&PodFacts>, node: Option<&Reading<NodeFacts>>, eve
         }
     }
     match node {
+        _ if pod.is_some_and(kubelet_saw_the_end) => {}
         Some(Reading::Found(node)) if node.is_lost() => signs.push(from_node(node)),
         Some(Reading::Absent) => {
             signs.push(Evidence::new("Node of the pod", "not found (deleting a Node object does not stop a machine)"));
@@ -159,6 +160,14 @@ pub fn unseen_end(pod: Option<&PodFacts>, node: Option<&Reading<NodeFacts>>, eve
     let lost = |e: &&EventFacts| matches!(e.reason.as_str(), "NodeNotReady" | "TaintManagerEviction");
     signs.extend(events.iter().filter(|e| !node_is_ready && lost(e)).map(from_event));
     signs
+}
+
+/// Whether the pod's own kubelet reported that its containers ended, so that what became of the node later
+/// does not matter.
+fn kubelet_saw_the_end(pod: &PodFacts) -> bool {
+    let main = || pod.containers.iter().filter(|c| !c.init);
+    let all_ended = main().count() > 0 && main().all(|c| matches!(c.state, ContainerState::Terminated { .. }));
+    pod.reason == "Evicted" || all_ended
 }
 
 /// A node's readiness as evidence.

@@ -14,7 +14,7 @@ use crate::captf::time::{relative, utc};
 use crate::facts::job::JobOutcome;
 use crate::facts::lease::Holder;
 use crate::facts::lock::LockFacts;
-use crate::facts::reading::{Gap, Reading};
+use crate::facts::reading::Reading;
 use crate::facts::state::{KeyPresence, StateContent, StateSecret};
 
 /// How far two clocks, or a lock attempt and the Lease it ends up in, may lie apart unremarked.
@@ -23,10 +23,10 @@ const TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 const POD_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// All findings beside the verdict.
-pub fn findings(facts: &LockFacts, ruling: &Ruling<'_>, now: Timestamp, gaps: &mut Vec<Gap>) -> Vec<Finding> {
+pub fn findings(facts: &LockFacts, ruling: &Ruling<'_>, now: Timestamp) -> Vec<Finding> {
     let mut found = Vec::new();
-    found.extend(replaced_state(facts, gaps));
-    found.extend(cannot_release(facts, ruling, gaps));
+    found.extend(replaced_state(facts));
+    found.extend(cannot_release(facts, ruling));
     found.extend(ids_differ(facts));
     found.extend(times_disagree(facts, now));
     found.extend(interrupted_init(facts));
@@ -44,8 +44,7 @@ pub fn blocks_the_controllers_unlock(facts: &LockFacts) -> Option<Evidence> {
         let value = format!("{id} differs from holderIdentity, so that unlock does nothing");
         return Some(Evidence::new(format!("Lease/{} lock-info ID", lease.name), value));
     }
-    let mut ignored = Vec::new();
-    if let Some(problem) = replaced_state(facts, &mut ignored).first() {
+    if let Some(problem) = replaced_state(facts).first() {
         return Some(Evidence::new("the next Job's init", format!("fails on the held lock ({})", problem.code)));
     }
     if matches!(facts.state.base, Reading::Absent) && selected(facts).is_some_and(<[_]>::is_empty) {
@@ -74,9 +73,7 @@ pub(super) fn expected_labels(facts: &LockFacts) -> Option<BTreeMap<&'static str
 }
 
 /// Row 2 of the runtime's facts: the next `init` would find no state and write an empty one.
-fn replaced_state(facts: &LockFacts, gaps: &mut Vec<Gap>) -> Vec<Finding> {
-    gaps.extend(facts.state.base.gap().cloned());
-    gaps.extend(facts.state.selected.gap().cloned());
+fn replaced_state(facts: &LockFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     let protects = if is_held(facts) { "the held lock is all that prevents it" } else { "nothing prevents it" };
     let expected = expected_labels(facts);
@@ -138,7 +135,7 @@ pub(super) fn differing_labels<'a>(
 }
 
 /// Rows 2, 14, 15 and 18: the pinned binary itself fails before it could unlock.
-fn cannot_release(facts: &LockFacts, ruling: &Ruling<'_>, gaps: &mut Vec<Gap>) -> Vec<Finding> {
+fn cannot_release(facts: &LockFacts, ruling: &Ruling<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let Some(lease) = facts.lease.found().filter(|l| matches!(l.holder, Holder::Id(_))) else {
         return found;
@@ -156,12 +153,8 @@ fn cannot_release(facts: &LockFacts, ruling: &Ruling<'_>, gaps: &mut Vec<Gap>) -
             let source = format!("{} .status.observedStateSerial", facts.object.resource());
             finding = finding.seen(Evidence::new(source, format!("{serial}: there was a state")));
         }
-        match &facts.state.backups {
-            Some(Reading::Found(count)) => {
-                finding = finding.seen(Evidence::new("Secrets of backups", count.to_string()));
-            }
-            Some(Reading::Unreadable(gap)) => gaps.push(gap.clone()),
-            Some(Reading::Absent) | None => {}
+        if let Some(Reading::Found(count)) = &facts.state.backups {
+            finding = finding.seen(Evidence::new("Secrets of backups", count.to_string()));
         }
         found.push(finding);
     }
@@ -193,7 +186,6 @@ fn cannot_release(facts: &LockFacts, ruling: &Ruling<'_>, gaps: &mut Vec<Gap>) -
             Code::ReleaseStateEncrypted,
             Evidence::new(format!("Secret/{base_name}"), "has an encryption_version"),
         )),
-        Some(Reading::Unreadable(gap)) => gaps.push(gap.clone()),
         _ => {}
     }
     found

@@ -9,10 +9,10 @@ use super::lock_inspect::holder_evidence;
 use super::lock_verdict::Foreign;
 use crate::captf::time::relative;
 use crate::facts::lock::LockFacts;
-use crate::facts::reading::{Gap, Reading};
+use crate::facts::reading::Reading;
 
 /// The finding of a foreign lock.
-pub fn finding(facts: &LockFacts, foreign: &Foreign, now: Timestamp, gaps: &mut Vec<Gap>) -> Finding {
+pub fn finding(facts: &LockFacts, foreign: &Foreign, now: Timestamp) -> Finding {
     let Some(lease) = facts.lease.found() else {
         return Finding::new(Code::LockForeignNoInfo, Evidence::new(facts.lease_name(), "unreadable"));
     };
@@ -45,10 +45,10 @@ pub fn finding(facts: &LockFacts, foreign: &Foreign, now: Timestamp, gaps: &mut 
                 finding.seen(Evidence::new(format!("{source} Created"), relative(created, now)).at(Some(created)));
         }
     }
-    host_signs(facts, finding, now, gaps)
+    host_signs(facts, finding, now)
 }
 
-fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp, gaps: &mut Vec<Gap>) -> Finding {
+fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp) -> Finding {
     let namespace = &facts.object.namespace;
     match &facts.around.host.pod {
         Some(Reading::Found(pod)) => {
@@ -62,8 +62,7 @@ fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp, gaps: &mu
             finding = finding
                 .seen(Evidence::new(format!("a pod of that name in {namespace}"), "not found, which proves nothing"));
         }
-        Some(Reading::Unreadable(gap)) => gaps.push(gap.clone()),
-        None => {}
+        Some(Reading::Unreadable(_)) | None => {}
     }
     match &facts.around.host.node {
         Some(Reading::Found(node)) => {
@@ -72,18 +71,28 @@ fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp, gaps: &mu
                 .seen(Evidence::new(format!("Node {}", node.name), state).at(node.last_heartbeat))
                 .with("host_node", node.name.clone());
         }
-        Some(Reading::Unreadable(gap)) => gaps.push(gap.clone()),
-        Some(Reading::Absent) | None => {}
+        Some(Reading::Absent | Reading::Unreadable(_)) | None => {}
     }
-    match &facts.around.host.address_of {
-        Some(Reading::Found(holders)) if !holders.is_empty() => {
-            finding = finding.seen(Evidence::new("the host is an address of", holders.join(", ")));
-        }
-        Some(Reading::Found(_)) => {
-            finding = finding.seen(Evidence::new("the host as an address", "of no pod or node that can be seen"));
-        }
-        Some(Reading::Unreadable(gap)) => gaps.push(gap.clone()),
-        Some(Reading::Absent) | None => {}
+    if let Some(Reading::Found(places)) = &facts.around.host.pods_elsewhere
+        && !places.is_empty()
+    {
+        finding = finding.seen(Evidence::new("pods of that name in other namespaces", places.join(", ")));
+    }
+    if let Some(Reading::Found(pods)) = &facts.around.host.pods_cut_to_host
+        && !pods.is_empty()
+    {
+        let value = format!("{}: the host is a cut form of that name, which is a hint and no proof", pods.join(", "));
+        finding = finding.seen(Evidence::new(format!("Pods in {namespace}"), value));
+    }
+    let addresses = [&facts.around.host.pods_with_address, &facts.around.host.nodes_with_address];
+    let mut holders = Vec::new();
+    for read in addresses.into_iter().flatten() {
+        holders.extend(read.found().into_iter().flatten().cloned());
+    }
+    if !holders.is_empty() {
+        finding = finding.seen(Evidence::new("the host is an address of", holders.join(", ")));
+    } else if facts.around.host.nodes_with_address.is_some() {
+        finding = finding.seen(Evidence::new("the host as an address", "of no pod or node that can be seen"));
     }
     let waiting =
         facts.jobs.found().into_iter().flatten().filter(|j| j.outcome == crate::facts::job::JobOutcome::Failed);

@@ -43,29 +43,23 @@ pub struct WaitingJob {
 /// Judges the lock of one object as of `now`.
 pub fn diagnose(facts: &LockFacts, now: Timestamp) -> Judgement {
     let ruling = rule(facts);
-    let mut gaps = Vec::new();
     let mut waiting = Vec::new();
     let mut findings = match &ruling {
         Ruling::Free { leftover } => vec![free(facts, *leftover)],
         Ruling::EmptyHolder => vec![empty_holder(facts)],
         Ruling::NotEvaluated { job } => not_evaluated(facts, job, now, &mut waiting),
         Ruling::Live { pod } => vec![live(facts, pod, now)],
-        Ruling::Stale { pod } => stale(facts, *pod, now, &mut gaps),
-        Ruling::Foreign(foreign) => vec![lock_foreign::finding(facts, foreign, now, &mut gaps)],
-        Ruling::Undetermined(missing) => {
-            gaps.extend(missing.iter().cloned());
-            Vec::new()
-        }
+        Ruling::Stale { pod } => stale(facts, *pod, now),
+        Ruling::Foreign(foreign) => vec![lock_foreign::finding(facts, foreign, now)],
+        Ruling::Undetermined(_) => Vec::new(),
     };
     // The finding of the verdict comes first, the others by severity.
     let mut beside: Vec<Finding> = findings.split_off(findings.len().min(1));
-    beside.extend(lock_beside::findings(facts, &ruling, now, &mut gaps));
+    beside.extend(lock_beside::findings(facts, &ruling, now));
     beside.sort_by_key(|f| std::cmp::Reverse(f.code.severity()));
     findings.extend(beside);
-    gaps.extend(facts.around.active_pods.as_ref().and_then(Reading::gap).cloned());
-    gaps.dedup();
     let verdict = ruling.verdict();
-    Judgement { verdict, findings, gaps, waiting }
+    Judgement { verdict, findings, gaps: facts.gaps(), waiting }
 }
 
 /// Evidence of what the Lease says of its holder.
@@ -245,7 +239,7 @@ fn live(facts: &LockFacts, pod: &PodFacts, now: Timestamp) -> Finding {
     }
 }
 
-fn stale(facts: &LockFacts, pod: Option<&PodFacts>, now: Timestamp, gaps: &mut Vec<Gap>) -> Vec<Finding> {
+fn stale(facts: &LockFacts, pod: Option<&PodFacts>, now: Timestamp) -> Vec<Finding> {
     let Some(lease) = facts.lease.found() else {
         return Vec::new();
     };
@@ -288,13 +282,10 @@ fn stale(facts: &LockFacts, pod: Option<&PodFacts>, now: Timestamp, gaps: &mut V
                 .with("when", when)
         }
         (NextRun::Nothing { why }, None) => common(Code::LockStaleKept).seen_all(why.clone()),
-        (NextRun::Unknown(gap), None) => {
-            gaps.push(gap.clone());
-            common(Code::LockStaleKept).seen(Evidence::new(
-                gap.what.clone(),
-                format!("{}, so when it is cleared is unknown", gap.reason.as_str()),
-            ))
-        }
+        (NextRun::Unknown(gap), None) => common(Code::LockStaleKept).seen(Evidence::new(
+            gap.what.clone(),
+            format!("{}, so when it is cleared is unknown", gap.reason.as_str()),
+        )),
     };
     findings.push(main.seen_all(death.iter().flat_map(|d| d.evidence.clone())));
     let signs = unseen_end(pod, facts.around.holder_node.as_ref(), events);

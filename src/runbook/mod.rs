@@ -10,6 +10,8 @@ pub mod lock_foreign;
 pub mod lock_history;
 pub mod lock_inspect;
 pub mod lock_orphan;
+#[cfg(test)]
+mod lock_tests;
 pub mod lock_verdict;
 pub mod next_run;
 pub mod policy;

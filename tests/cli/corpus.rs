@@ -10,7 +10,7 @@ use kubectl_captf::runbook::code::Code;
 use super::run::{folders, root, run, shown};
 
 /// Every case with its command lines: name of the golden file, whole command line.
-fn command_lines() -> Vec<(String, String)> {
+pub fn command_lines() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for command in folders(&root().join("testdata")) {
         for case in folders(&command) {

@@ -13,7 +13,16 @@ fn rules_facts_and_reports_name_no_kube_no_engine_and_no_runtime() {
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a source file");
         for line in text.lines().map(str::trim).filter(|l| !l.starts_with("//")) {
-            for word in ["kube::", "k8s_openapi", "bollard", "tokio", "crate::cluster", "crate::engine", "crate::cli", "crate::output"] {
+            for word in [
+                "kube::",
+                "k8s_openapi",
+                "bollard",
+                "tokio",
+                "crate::cluster",
+                "crate::engine",
+                "crate::cli",
+                "crate::output",
+            ] {
                 assert!(!line.contains(word), "{}: {line}", file.display());
             }
         }

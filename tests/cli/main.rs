@@ -1,5 +1,8 @@
 //! The binary's command line and its golden output. Needs nothing but Rust.
 
 mod corpus;
+mod formats;
+mod input;
 mod layers;
+mod manners;
 mod run;

@@ -2,7 +2,12 @@
 
 #[path = "../ground/mod.rs"]
 mod ground;
-
 mod claim;
 mod engines;
+mod input;
+mod lock;
+mod lock_real;
+mod lock_rights;
+mod objects;
+mod plugin;
 mod unlock;

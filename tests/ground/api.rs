@@ -31,10 +31,8 @@ pub struct Refused {
 impl Api {
     /// Connects with a kubeconfig file. Sends nothing yet.
     pub fn connect(kubeconfig: &Path) -> Self {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("build an executor for the client of the tests");
+        let runtime =
+            Builder::new_current_thread().enable_all().build().expect("build an executor for the client of the tests");
         let client = runtime.block_on(async {
             let file = Kubeconfig::read_from(kubeconfig)
                 .unwrap_or_else(|error| panic!("read {}: {error}", kubeconfig.display()));
@@ -49,61 +47,32 @@ impl Api {
     }
 
     /// Sends one request with an optional JSON body.
-    pub fn send(
-        &self,
-        method: &str,
-        path: &str,
-        kind: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, Refused> {
+    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
         let request = http::Request::builder()
             .method(method)
             .uri(path)
             .header("Content-Type", kind)
             .body(body.map_or_else(Vec::new, |body| body.to_string().into_bytes()))
             .unwrap_or_else(|error| panic!("build the request {method} {path}: {error}"));
-        self.runtime
-            .block_on(self.client.request(request))
-            .map_err(|error| match error {
-                kube::Error::Api(status) => Refused {
-                    code: status.code,
-                    reason: status.reason.clone(),
-                    message: status.message.clone(),
-                },
-                other => Refused {
-                    code: 0,
-                    reason: other.to_string(),
-                    message: format!("{other:?}"),
-                },
-            })
+        self.runtime.block_on(self.client.request(request)).map_err(|error| match error {
+            kube::Error::Api(status) => {
+                Refused { code: status.code, reason: status.reason.clone(), message: status.message.clone() }
+            }
+            other => Refused { code: 0, reason: other.to_string(), message: format!("{other:?}") },
+        })
     }
 }
 
 impl Ground {
     /// Sends any request as the admin: `request("GET", "/version", None)`.
-    pub fn request(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, Refused> {
-        let kind = if method == "PATCH" {
-            "application/merge-patch+json"
-        } else {
-            "application/json"
-        };
-        self.api
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .send(method, path, kind, body)
+    pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Refused> {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        self.api.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).send(method, path, kind, body)
     }
 
     fn demand(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         self.request(method, path, body).unwrap_or_else(|refused| {
-            panic!(
-                "{method} {path}: {} {}: {}",
-                refused.code, refused.reason, refused.message
-            )
+            panic!("{method} {path}: {} {}: {}", refused.code, refused.reason, refused.message)
         })
     }
 
@@ -118,11 +87,7 @@ impl Ground {
     pub fn apply(&self, documents: &str) -> Vec<Value> {
         let parsed: Vec<Value> = serde_saphyr::from_multiple(documents)
             .unwrap_or_else(|error| panic!("read the documents to apply: {error}\n{documents}"));
-        parsed
-            .into_iter()
-            .filter(|document| !document.is_null())
-            .map(|document| self.apply_value(document))
-            .collect()
+        parsed.into_iter().filter(|document| !document.is_null()).map(|document| self.apply_value(document)).collect()
     }
 
     /// Like [`Ground::apply`] for one document.
@@ -133,16 +98,13 @@ impl Ground {
         };
         let kind = Kind::of(&text("/apiVersion"), &text("/kind"));
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let status = document
-            .as_object_mut()
-            .and_then(|fields| fields.remove("status"));
+        let status = document.as_object_mut().and_then(|fields| fields.remove("status"));
         let collection = kind.collection(&namespace);
         let path = format!("{collection}/{name}");
         let stored = match self.request("POST", &collection, Some(&document)) {
             Err(refused) if refused.code == 409 && refused.reason == "AlreadyExists" => {
                 let current = self.demand("GET", &path, None);
-                document["metadata"]["resourceVersion"] =
-                    current["metadata"]["resourceVersion"].clone();
+                document["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
                 self.demand("PUT", &path, Some(&document))
             }
             Err(refused) => panic!(
@@ -181,11 +143,7 @@ impl Ground {
     pub fn list(&self, kind: &str, namespace: &str, selector: &str) -> Vec<Value> {
         let selector = selector.replace('=', "%3D").replace(',', "%2C");
         let collection = Kind::named(kind).collection(namespace);
-        let mut list = self.demand(
-            "GET",
-            &format!("{collection}?labelSelector={selector}"),
-            None,
-        );
+        let mut list = self.demand("GET", &format!("{collection}?labelSelector={selector}"), None);
         match list["items"].take() {
             Value::Array(items) => items,
             other => panic!("list {kind} in {namespace}: no items but {other}"),
@@ -202,14 +160,7 @@ impl Ground {
 
     /// Merges a patch into one object, or into a subresource of it, and
     /// returns the result.
-    pub fn patch(
-        &self,
-        kind: &str,
-        namespace: &str,
-        name: &str,
-        subresource: Option<&str>,
-        patch: &Value,
-    ) -> Value {
+    pub fn patch(&self, kind: &str, namespace: &str, name: &str, subresource: Option<&str>, patch: &Value) -> Value {
         let mut path = Kind::named(kind).object(namespace, name);
         if let Some(subresource) = subresource {
             path = format!("{path}/{subresource}");

@@ -14,21 +14,11 @@ const CAPI: &str = "cluster.x-k8s.io/v1beta2";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 const fn inside(name: &'static str, version: &'static str, plural: &'static str) -> Kind {
-    Kind {
-        name,
-        version,
-        plural,
-        namespaced: true,
-    }
+    Kind { name, version, plural, namespaced: true }
 }
 
 const fn outside(name: &'static str, version: &'static str, plural: &'static str) -> Kind {
-    Kind {
-        name,
-        version,
-        plural,
-        namespaced: false,
-    }
+    Kind { name, version, plural, namespaced: false }
 }
 
 const KINDS: &[Kind] = &[
@@ -50,11 +40,7 @@ const KINDS: &[Kind] = &[
     inside("RoleBinding", RBAC, "rolebindings"),
     outside("ClusterRole", RBAC, "clusterroles"),
     outside("ClusterRoleBinding", RBAC, "clusterrolebindings"),
-    outside(
-        "CustomResourceDefinition",
-        "apiextensions.k8s.io/v1",
-        "customresourcedefinitions",
-    ),
+    outside("CustomResourceDefinition", "apiextensions.k8s.io/v1", "customresourcedefinitions"),
     inside("Cluster", CAPI, "clusters"),
     inside("Machine", CAPI, "machines"),
     inside("MachinePool", CAPI, "machinepools"),
@@ -62,26 +48,10 @@ const KINDS: &[Kind] = &[
     inside("TerraformMachine", CAPTF, "terraformmachines"),
     inside("TerraformMachinePool", CAPTF, "terraformmachinepools"),
     inside("TerraformPlan", CAPTF, "terraformplans"),
-    outside(
-        "TerraformClusterIdentity",
-        CAPTF,
-        "terraformclusteridentities",
-    ),
-    inside(
-        "TerraformClusterTemplate",
-        CAPTF,
-        "terraformclustertemplates",
-    ),
-    inside(
-        "TerraformMachineTemplate",
-        CAPTF,
-        "terraformmachinetemplates",
-    ),
-    inside(
-        "TerraformMachinePoolTemplate",
-        CAPTF,
-        "terraformmachinepooltemplates",
-    ),
+    outside("TerraformClusterIdentity", CAPTF, "terraformclusteridentities"),
+    inside("TerraformClusterTemplate", CAPTF, "terraformclustertemplates"),
+    inside("TerraformMachineTemplate", CAPTF, "terraformmachinetemplates"),
+    inside("TerraformMachinePoolTemplate", CAPTF, "terraformmachinepooltemplates"),
 ];
 
 impl Kind {
@@ -103,21 +73,10 @@ impl Kind {
 
     /// The path of all objects of the kind, in one namespace if it has one.
     pub fn collection(&self, namespace: &str) -> String {
-        let root = if self.version.contains('/') {
-            "apis"
-        } else {
-            "api"
-        };
+        let root = if self.version.contains('/') { "apis" } else { "api" };
         if self.namespaced {
-            assert!(
-                !namespace.is_empty(),
-                "a {} needs a namespace, and none was given",
-                self.name
-            );
-            format!(
-                "/{root}/{}/namespaces/{namespace}/{}",
-                self.version, self.plural
-            )
+            assert!(!namespace.is_empty(), "a {} needs a namespace, and none was given", self.name);
+            format!("/{root}/{}/namespaces/{namespace}/{}", self.version, self.plural)
         } else {
             format!("/{root}/{}/{}", self.version, self.plural)
         }

@@ -9,11 +9,7 @@
 //! All functions block, so a test is a plain `#[test]`, and panic with a
 //! sentence that says what was attempted.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "a library for tests, which need not use all of it"
-)]
+#![allow(dead_code, unused_imports, reason = "a library for tests, which need not use all of it")]
 
 mod api;
 mod kinds;
@@ -74,15 +70,11 @@ impl Ground {
 
     fn start_with(options: &[&str]) -> Self {
         let assets = PathBuf::from(required("KUBEBUILDER_ASSETS"));
-        let kubectl =
-            env::var_os("CAPTF_TEST_KUBECTL").map_or_else(|| assets.join("kubectl"), PathBuf::from);
+        let kubectl = env::var_os("CAPTF_TEST_KUBECTL").map_or_else(|| assets.join("kubectl"), PathBuf::from);
         let binary = PathBuf::from(required("CAPTF_TESTGROUND"));
         let (supervisor, line) = Supervisor::start(&binary, &assets, options);
         let text = |key: &str| -> String {
-            line[key]
-                .as_str()
-                .unwrap_or_else(|| panic!("captf-testground did not name its {key}: {line}"))
-                .to_owned()
+            line[key].as_str().unwrap_or_else(|| panic!("captf-testground did not name its {key}: {line}")).to_owned()
         };
         let kubeconfig = PathBuf::from(text("kubeconfig"));
         Self {
@@ -111,10 +103,7 @@ impl Ground {
     }
 
     fn command(&self, line: &str) {
-        self.supervisor
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .command(line);
+        self.supervisor.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).command(line);
     }
 }
 

@@ -37,9 +37,7 @@ impl Drop for Namespace<'_> {
             return;
         }
         let path = format!("/api/v1/namespaces/{}", self.name);
-        if let Err(refused) = self.ground.request("DELETE", &path, None) {
-            eprintln!("delete the namespace {}: {}", self.name, refused.message);
-        }
+        let _ = self.ground.request("DELETE", &path, None); // nothing depends on it
     }
 }
 
@@ -48,11 +46,7 @@ impl Ground {
     /// else.
     pub fn namespace(&self, stem: &str) -> Namespace<'_> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "{stem}-{:x}-{}",
-            process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("{stem}-{:x}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         self.apply_value(json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -67,12 +61,7 @@ impl Ground {
     ///
     /// `rules` is the list of a Role, like
     /// `json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])`.
-    pub fn service_account_kubeconfig(
-        &self,
-        namespace: &str,
-        name: &str,
-        rules: &Value,
-    ) -> PathBuf {
+    pub fn service_account_kubeconfig(&self, namespace: &str, name: &str, rules: &Value) -> PathBuf {
         let metadata = json!({"name": name, "namespace": namespace});
         self.apply_value(json!({
             "apiVersion": "v1",

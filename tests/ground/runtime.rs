@@ -62,19 +62,12 @@ impl Runtime {
         let answer: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("read the version of the runtime: {error}"));
         let version = answer["terraform_version"].as_str();
-        version
-            .expect("find terraform_version in what the runtime printed")
-            .to_owned()
+        version.expect("find terraform_version in what the runtime printed").to_owned()
     }
 
     /// A working folder for an object of a Cluster API cluster that has the
     /// object's own name.
-    pub fn object<'ground>(
-        &self,
-        namespace: &Namespace<'ground>,
-        kind: &str,
-        name: &str,
-    ) -> Workspace<'ground> {
+    pub fn object<'ground>(&self, namespace: &Namespace<'ground>, kind: &str, name: &str) -> Workspace<'ground> {
         self.object_in(namespace, kind, name, name)
     }
 
@@ -164,16 +157,9 @@ impl Workspace<'_> {
 
     /// Like [`Workspace::init`], for an init that may fail.
     pub fn try_init(&self) -> Output {
-        let labels: Vec<String> = self
-            .labels
-            .iter()
-            .map(|(key, value)| format!("{}={}", json!(key), json!(value)))
-            .collect();
-        let mut flags = vec![
-            "init".to_owned(),
-            "-input=false".to_owned(),
-            "-no-color".to_owned(),
-        ];
+        let labels: Vec<String> =
+            self.labels.iter().map(|(key, value)| format!("{}={}", json!(key), json!(value))).collect();
+        let mut flags = vec!["init".to_owned(), "-input=false".to_owned(), "-no-color".to_owned()];
         flags.push(self.timeout_flag());
         flags.push(format!("-backend-config=secret_suffix={}", self.suffix));
         flags.push(format!("-backend-config=namespace={}", self.namespace));
@@ -192,13 +178,7 @@ impl Workspace<'_> {
     /// An apply that may fail, in a folder where `init` ran.
     pub fn try_apply(&self) -> Output {
         let timeout = self.timeout_flag();
-        self.run(&[
-            "apply",
-            "-auto-approve",
-            "-input=false",
-            "-no-color",
-            &timeout,
-        ])
+        self.run(&["apply", "-auto-approve", "-input=false", "-no-color", &timeout])
     }
 
     /// Runs the runtime with any arguments in the folder.
@@ -220,10 +200,7 @@ impl Workspace<'_> {
 
     /// Sets folder, environment and credentials of a command.
     fn prepare<'command>(&self, command: &'command mut Command) -> &'command mut Command {
-        clean(command)
-            .current_dir(self.folder())
-            .env("HOME", self.folder())
-            .env("KUBE_CONFIG_PATH", &self.kubeconfig)
+        clean(command).current_dir(self.folder()).env("HOME", self.folder()).env("KUBE_CONFIG_PATH", &self.kubeconfig)
     }
 }
 
@@ -267,28 +244,17 @@ pub fn labels(kind: &str, name: &str, cluster: &str) -> Vec<(String, String)> {
     vec![
         (format!("{owner}/owner-kind"), kind.to_owned()),
         (format!("{owner}/owner-name"), label_value(name)),
-        (
-            "cluster.x-k8s.io/cluster-name".to_owned(),
-            label_value(cluster),
-        ),
+        ("cluster.x-k8s.io/cluster-name".to_owned(), label_value(cluster)),
         ("captf.io/managed".to_owned(), "true".to_owned()),
         ("clusterctl.cluster.x-k8s.io/move".to_owned(), String::new()),
     ]
 }
 
 fn label_value(name: &str) -> String {
-    if name.len() > 63 {
-        digest(name)
-    } else {
-        name.to_owned()
-    }
+    if name.len() > 63 { digest(name) } else { name.to_owned() }
 }
 
 /// The first 16 hex digits of a SHA-256.
 fn digest(text: &str) -> String {
-    Sha256::digest(text)
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

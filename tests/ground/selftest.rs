@@ -40,10 +40,7 @@ status: {{phase: Running}}
 #[test]
 fn names_follow_the_documented_rules() {
     // printf %s team-a/TerraformCluster/demo | sha256sum
-    assert_eq!(
-        suffix("team-a", "TerraformCluster", "demo"),
-        "6d0be5af00180804-c"
-    );
+    assert_eq!(suffix("team-a", "TerraformCluster", "demo"), "6d0be5af00180804-c");
     assert!(suffix("team-a", "TerraformMachinePool", "demo").ends_with("-mp"));
     let long = "a".repeat(64);
     let hashed = &labels("TerraformMachine", &long, "demo")[1].1;
@@ -59,11 +56,7 @@ fn objects_are_stored_with_their_status() {
     assert_eq!(stored.len(), 2);
     assert_eq!(stored[0]["status"]["initialization"]["provisioned"], true);
     assert_eq!(stored[0]["spec"]["variables"]["deep"]["list"][1], 2);
-    let pod = ground.get(
-        "Pod",
-        namespace.name(),
-        "captf-c-demo-apply-a1-0a1b2c-xxxxx",
-    );
+    let pod = ground.get("Pod", namespace.name(), "captf-c-demo-apply-a1-0a1b2c-xxxxx");
     assert_eq!(pod["status"]["phase"], "Running");
 
     let again = ground.apply(&cluster(namespace.name()).replace("demo:1", "demo:2"));
@@ -71,26 +64,12 @@ fn objects_are_stored_with_their_status() {
     assert_eq!(again[0]["spec"]["source"]["image"], "registry.test/demo:2");
 
     let patch = json!({"status": {"observedGeneration": 7}});
-    let patched = ground.patch(
-        "TerraformCluster",
-        namespace.name(),
-        "demo",
-        Some("status"),
-        &patch,
-    );
+    let patched = ground.patch("TerraformCluster", namespace.name(), "demo", Some("status"), &patch);
     assert_eq!(patched["status"]["observedGeneration"], 7);
-    let listed = ground.list(
-        "TerraformCluster",
-        namespace.name(),
-        "cluster.x-k8s.io/cluster-name=demo",
-    );
+    let listed = ground.list("TerraformCluster", namespace.name(), "cluster.x-k8s.io/cluster-name=demo");
     assert_eq!(listed.len(), 1);
     ground.delete("TerraformCluster", namespace.name(), "demo");
-    assert!(
-        ground
-            .find("TerraformCluster", namespace.name(), "demo")
-            .is_none()
-    );
+    assert!(ground.find("TerraformCluster", namespace.name(), "demo").is_none());
 }
 
 #[test]
@@ -109,9 +88,8 @@ fn schemas_refuse_what_captf_refuses() {
         json!({"spec": {"controlPlaneEndpoint": {"host": "only.test"}}}),
         json!({"spec": {"identityRef": null}}),
     ] {
-        let refused = ground
-            .request("PATCH", &path, Some(&wrong))
-            .expect_err("patch a TerraformCluster with a wrong value");
+        let refused =
+            ground.request("PATCH", &path, Some(&wrong)).expect_err("patch a TerraformCluster with a wrong value");
         assert_eq!(refused.code, 422, "{wrong}: {}", refused.message);
     }
 }
@@ -177,10 +155,7 @@ fn killed_runtime_leaves_its_lock(runtime: &Runtime, stem: &str) {
 
     let refused = workspace.try_apply();
     assert!(!refused.status.success(), "the lock is held");
-    succeeded(
-        "force-unlock",
-        &workspace.run(&["force-unlock", "-force", &lock]),
-    );
+    succeeded("force-unlock", &workspace.run(&["force-unlock", "-force", &lock]));
     assert_eq!(workspace.holder(), None);
     assert!(workspace.lock_info().is_none());
 }
@@ -189,22 +164,14 @@ fn killed_runtime_leaves_its_lock(runtime: &Runtime, stem: &str) {
 #[ignore = "needs the test ground (make test)"]
 fn a_running_apply_ends_cleanly() {
     let ground = ground();
-    for (runtime, stem) in [
-        (Runtime::terraform(), "clean-terraform"),
-        (Runtime::tofu(), "clean-tofu"),
-    ] {
+    for (runtime, stem) in [(Runtime::terraform(), "clean-terraform"), (Runtime::tofu(), "clean-tofu")] {
         let namespace = ground.namespace(stem);
         let workspace = runtime.object_in(&namespace, "TerraformMachine", "worker-1", "demo");
         let running = workspace.apply_running("some-pod");
         assert_eq!(workspace.holder().as_deref(), Some(running.lock.as_str()));
         running.finish();
         assert_eq!(workspace.holder(), None);
-        assert!(
-            ground
-                .find("Lease", namespace.name(), &workspace.lease())
-                .is_some(),
-            "the Lease stays"
-        );
+        assert!(ground.find("Lease", namespace.name(), &workspace.lease()).is_some(), "the Lease stays");
     }
 }
 
@@ -218,17 +185,11 @@ fn a_runtime_can_work_with_the_rights_of_a_job() {
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
          "verbs": ["get", "create", "update"]},
     ]);
-    for (runtime, stem) in [
-        (Runtime::terraform(), "rights-terraform"),
-        (Runtime::tofu(), "rights-tofu"),
-    ] {
+    for (runtime, stem) in [(Runtime::terraform(), "rights-terraform"), (Runtime::tofu(), "rights-tofu")] {
         let namespace = ground.namespace(stem);
-        let kubeconfig =
-            ground.service_account_kubeconfig(namespace.name(), "captf-runner", &rules);
-        let workspace = runtime
-            .object(&namespace, "TerraformMachinePool", "demo")
-            .credentials(&kubeconfig)
-            .lock_timeout(1);
+        let kubeconfig = ground.service_account_kubeconfig(namespace.name(), "captf-runner", &rules);
+        let workspace =
+            runtime.object(&namespace, "TerraformMachinePool", "demo").credentials(&kubeconfig).lock_timeout(1);
         workspace.apply(&json!({}));
         assert_eq!(workspace.holder(), None);
     }
@@ -237,9 +198,7 @@ fn a_runtime_can_work_with_the_rights_of_a_job() {
 /// Applies a state of which more than 1 MiB is left when it is compressed.
 fn large_state(workspace: &Workspace<'_>) -> std::process::Output {
     let random = RandomState::new();
-    let text: String = (0..200_000_u32)
-        .map(|number| format!("{:016x}", random.hash_one(number)))
-        .collect();
+    let text: String = (0..200_000_u32).map(|number| format!("{:016x}", random.hash_one(number))).collect();
     workspace.root(&json!({"output": {"large": {"value": text}}}));
     workspace.init();
     workspace.try_apply()
@@ -280,10 +239,7 @@ fn the_api_server_can_be_away_for_a_while() {
     ground.start_apiserver();
     let back = ground.get("TerraformCluster", namespace.name(), "demo");
     assert_eq!(back["status"]["initialization"]["provisioned"], true);
-    let log = ground
-        .audit
-        .as_ref()
-        .expect("find the path of the audit log");
+    let log = ground.audit.as_ref().expect("find the path of the audit log");
     let text = std::fs::read_to_string(log).expect("read the audit log");
     assert!(text.contains("terraformclusters"), "{text}");
 }

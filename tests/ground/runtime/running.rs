@@ -13,8 +13,7 @@ use super::Workspace;
 
 /// What a provisioner runs while the lock is held. It ends when a file is
 /// there, or when the ground's kubeconfig is not, as then the tests are gone.
-const HOLD: &str =
-    "touch running; while [ ! -e release ] && [ -e \"$GROUND\" ]; do sleep 0.1; done";
+const HOLD: &str = "touch running; while [ ! -e release ] && [ -e \"$GROUND\" ]; do sleep 0.1; done";
 const HOLD_FILE: &str = "captf_hold.tf.json";
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -32,10 +31,7 @@ impl<'ground> Workspace<'ground> {
     ///
     /// The runtime sees `hostname` as the name of its machine, so that the
     /// lock says `<user>@<hostname>`, as in the pod of a Job.
-    pub fn apply_running<'workspace>(
-        &'workspace self,
-        hostname: &str,
-    ) -> Running<'workspace, 'ground> {
+    pub fn apply_running<'workspace>(&'workspace self, hostname: &str) -> Running<'workspace, 'ground> {
         for leftover in ["running", "release"] {
             let _ = fs::remove_file(self.folder().join(leftover)); // mostly absent
         }
@@ -48,11 +44,7 @@ impl<'ground> Workspace<'ground> {
         self.write(HOLD_FILE, &hold.to_string());
         self.init();
         let child = self.spawn(hostname);
-        let mut running = Running {
-            workspace: self,
-            child,
-            lock: String::new(),
-        };
+        let mut running = Running { workspace: self, child, lock: String::new() };
         running.lock = running.wait_for_lock();
         running
     }
@@ -74,12 +66,7 @@ impl<'ground> Workspace<'ground> {
         }
         // Every step replaces the one before, so that the child is the runtime.
         command
-            .args([
-                "--uts",
-                "sh",
-                "-c",
-                "hostname \"$1\" && shift && exec \"$@\"",
-            ])
+            .args(["--uts", "sh", "-c", "hostname \"$1\" && shift && exec \"$@\""])
             .args(["sh", hostname])
             .arg(&self.binary)
             .args(["apply", "-auto-approve", "-input=false", "-no-color"])
@@ -88,9 +75,7 @@ impl<'ground> Workspace<'ground> {
             .stdout(log.0)
             .stderr(log.1)
             .process_group(0);
-        self.prepare(&mut command)
-            .spawn()
-            .unwrap_or_else(|error| panic!("start an apply through unshare: {error}"))
+        self.prepare(&mut command).spawn().unwrap_or_else(|error| panic!("start an apply through unshare: {error}"))
     }
 }
 
@@ -106,11 +91,7 @@ impl Running<'_, '_> {
     pub fn finish(mut self) {
         self.workspace.write("release", "");
         let status = self.child.wait().expect("wait for the end of the apply");
-        assert!(
-            status.success(),
-            "the apply ended with {status}:\n{}",
-            self.log()
-        );
+        assert!(status.success(), "the apply ended with {status}:\n{}", self.log());
         self.forget_hold();
     }
 
@@ -133,11 +114,7 @@ impl Running<'_, '_> {
             if let Some(status) = ended {
                 panic!("the apply ended early with {status}:\n{}", self.log());
             }
-            assert!(
-                start.elapsed() < LIMIT,
-                "the apply holds no lock after {LIMIT:?}:\n{}",
-                self.log()
-            );
+            assert!(start.elapsed() < LIMIT, "the apply holds no lock after {LIMIT:?}:\n{}", self.log());
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -155,10 +132,7 @@ impl Running<'_, '_> {
         let group = format!("-{}", self.child.id());
         let _ = self.child.kill(); // it may just have ended
         let _ = self.child.wait();
-        let _ = Command::new("kill")
-            .args(["-KILL", "--", &group])
-            .stderr(Stdio::null())
-            .status();
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         self.forget_hold();
     }
 

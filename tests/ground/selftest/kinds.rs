@@ -89,14 +89,8 @@ fn every_kind_can_be_written() {
     let namespace = ground.namespace("kinds");
     let name = namespace.name();
     let documents = DOCUMENTS
-        .replace(
-            "metadata: {name: demo",
-            "metadata: {namespace: NAMESPACE, name: demo",
-        )
-        .replace(
-            "metadata: {name: lock",
-            "metadata: {namespace: NAMESPACE, name: lock",
-        )
+        .replace("metadata: {name: demo", "metadata: {namespace: NAMESPACE, name: demo")
+        .replace("metadata: {name: lock", "metadata: {namespace: NAMESPACE, name: lock")
         .replace("NAMESPACE", name)
         .replace("NODE", &format!("{name}-node"))
         .replace("IDENTITY", &format!("{name}-identity"));
@@ -116,8 +110,7 @@ fn jobs_can_be_in_every_state() {
     let ground = ground();
     let namespace = ground.namespace("jobs");
     let started = "2026-01-01T00:00:00Z";
-    let condition =
-        |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": started});
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": started});
     let complete = json!({
         "startTime": started,
         "completionTime": "2026-01-01T00:01:00Z",
@@ -130,11 +123,7 @@ fn jobs_can_be_in_every_state() {
         "conditions": [condition("FailureTarget"), condition("Failed")],
     });
     let active = json!({"startTime": started, "active": 1});
-    for (name, status) in [
-        ("complete", complete),
-        ("failed", failed),
-        ("active", active),
-    ] {
+    for (name, status) in [("complete", complete), ("failed", failed), ("active", active)] {
         let stored = job(ground, namespace.name(), name, &status);
         assert_eq!(stored["status"]["startTime"], started, "{name}");
     }
@@ -167,19 +156,15 @@ fn a_plan_is_approved_once_and_for_all() {
             "targetRef": {"kind": "TerraformCluster", "name": "demo"},
         },
     }));
-    let path = format!(
-        "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/{}/terraformplans/demo",
-        namespace.name()
-    );
+    let path =
+        format!("/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/{}/terraformplans/demo", namespace.name());
     let patch = |spec: Value| ground.request("PATCH", &path, Some(&json!({"spec": spec})));
     let refused = patch(json!({"approved": true})).expect_err("approve a plan without a name");
     assert_eq!(refused.code, 422, "{}", refused.message);
     patch(json!({"approved": true, "approvedBy": "me"})).expect("approve a plan");
-    for wrong in [
-        json!({"approved": false, "approvedBy": null}),
-        json!({"approvedBy": "you"}),
-        json!({"planHash": "1"}),
-    ] {
+    for wrong in
+        [json!({"approved": false, "approvedBy": null}), json!({"approvedBy": "you"}), json!({"planHash": "1"})]
+    {
         let refused = patch(wrong).expect_err("change an approved plan");
         assert_eq!(refused.code, 422, "{}", refused.message);
     }
