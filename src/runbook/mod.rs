@@ -5,6 +5,8 @@ pub mod code;
 pub mod death;
 pub mod finding;
 pub mod force_unlock;
+#[cfg(test)]
+mod force_unlock_tests;
 pub mod lock_beside;
 pub mod lock_foreign;
 pub mod lock_history;
