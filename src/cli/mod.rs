@@ -5,7 +5,6 @@ pub mod args;
 pub mod backups;
 pub mod backups_save;
 pub mod claim;
-pub mod claim_gate;
 pub mod claimed;
 pub mod confirm;
 pub mod error;

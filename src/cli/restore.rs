@@ -6,13 +6,14 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, OutputFormat, Timeout};
+use super::claimed::{Claim, with_claim};
 use super::error::{CommandError, parse_timeout};
+use super::restore_candidates;
 use super::restore_confirm::{Given, confirm};
 use super::restore_follow::{Outcome, follow, leaving, look};
 use super::session::{Session, block_on};
 use super::state::gather;
 use super::state_render::{render_state, report_of};
-use super::{claim_gate, restore_candidates};
 use crate::cluster::objects::resource;
 use crate::cluster::patch::{Written, merge_patch};
 use crate::facts::object::ObjectRef;
@@ -110,7 +111,7 @@ pub struct ConsentArgs {
     #[arg(long, value_name = "N", default_value_t = 25)]
     pub forget_limit: u64,
 
-    /// Go on without the operator claim
+    /// Go on without the operator claim, which keeps two people from acting on one object
     #[arg(long)]
     pub without_claim: bool,
 }
@@ -281,10 +282,9 @@ impl Run<'_> {
                 return Ok(REFUSED);
             }
             let doing = format!("restore {serial}");
-            let Some(claim) = claim_gate::take(self.object, &doing, self.consent.without_claim).await else {
-                return Ok(REFUSED);
-            };
-            if let Some(code) = self.write(judged, &claim).await? {
+            let without = self.consent.without_claim;
+            let write = async |claim: &Claim| self.write(judged, claim).await;
+            if let Some(code) = with_claim(self.session, self.object, &doing, without, write).await? {
                 return Ok(code);
             }
         }
@@ -293,13 +293,10 @@ impl Run<'_> {
 
     /// Writes the request. A conflict is judged anew; consent holds only for the same judgement. An exit code
     /// ends the command.
-    pub async fn write(&self, mut judged: Judged, claim: &claim_gate::Held) -> Result<Option<u8>, CommandError> {
+    pub async fn write(&self, mut judged: Judged, claim: &Claim) -> Result<Option<u8>, CommandError> {
         let serial = judged.judgement.serial.unwrap_or_default();
         for _ in 0..ATTEMPTS {
-            if !claim.still_ours().await {
-                stderr_line("refused: the operator claim was lost; nothing was changed");
-                return Ok(Some(REFUSED));
-            }
+            claim.fence().await?;
             match self.send(&self.patch(&judged), false).await {
                 Written::Done(_) => return Ok(None),
                 Written::Gone => {

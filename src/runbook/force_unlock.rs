@@ -114,7 +114,7 @@ pub fn judge(facts: &LockFacts, reads: &UnlockReads, wish: &Wish, now: Timestamp
         refusals.extend(binary_cannot(facts, &judgement));
     }
     let signs = signs_of_life(facts, &reads.signs, now);
-    gaps.extend(signs.gaps.clone());
+    gaps.extend(signs.gaps.iter().filter(|g| !judgement.gaps.contains(g)).cloned());
     refusals.extend(signs.refusal.clone());
     let image = match image_of(reads, wish, &mut gaps) {
         Ok(image) => image,

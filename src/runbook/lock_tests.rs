@@ -23,7 +23,7 @@ use crate::facts::state::{KeyPresence, StateContent, StateSecret};
 const OWN: &str = "captf-c-prod-apply-a3-5e1f00-x7k2p";
 const ID: &str = "00000001-0000-4000-8000-000000000001";
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     "2026-01-10T08:00:00Z".parse().expect("a time")
 }
 
@@ -31,7 +31,7 @@ fn ago(minutes: i64) -> Timestamp {
     now() - SignedDuration::from_mins(minutes)
 }
 
-fn gap() -> Gap {
+pub(super) fn gap() -> Gap {
     Gap { what: "Pod team-a/x".into(), reason: GapReason::Forbidden, detail: String::new(), permission: None }
 }
 
@@ -63,7 +63,7 @@ fn info(who: &str) -> LockInfoReading {
     LockInfoReading::decode(Some(&text))
 }
 
-fn lease(holder: Holder, info: LockInfoReading) -> LockLease {
+pub(super) fn lease(holder: Holder, info: LockInfoReading) -> LockLease {
     LockLease {
         name: "lock-tfstate-default-f66792f9106e7299-c".into(),
         uid: String::new(),
@@ -75,7 +75,7 @@ fn lease(holder: Holder, info: LockInfoReading) -> LockLease {
     }
 }
 
-fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts {
+pub(super) fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts {
     JobFacts {
         name: name.into(),
         uid: String::new(),
@@ -102,7 +102,7 @@ fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts {
     }
 }
 
-fn pod(phase: &str) -> PodFacts {
+pub(super) fn pod(phase: &str) -> PodFacts {
     PodFacts {
         name: OWN.into(),
         uid: String::new(),
@@ -134,7 +134,7 @@ fn node(ready: &str) -> NodeFacts {
 }
 
 /// A provisioned cluster with a readable state, no Job and no lock; a drift check is due in 20 minutes.
-fn healthy() -> LockFacts {
+pub(super) fn healthy() -> LockFacts {
     LockFacts {
         object: object(),
         about: ObjectFacts {
@@ -165,15 +165,15 @@ fn healthy() -> LockFacts {
     }
 }
 
-fn held(who: &str) -> LockFacts {
+pub(super) fn held(who: &str) -> LockFacts {
     LockFacts { lease: Reading::Found(lease(Holder::Id(ID.into()), info(who))), ..healthy() }
 }
 
-fn stale() -> LockFacts {
+pub(super) fn stale() -> LockFacts {
     LockFacts { holder_pod: Some(Reading::Absent), ..held(&format!("@{OWN}")) }
 }
 
-fn live(phase: &str) -> LockFacts {
+pub(super) fn live(phase: &str) -> LockFacts {
     LockFacts { holder_pod: Some(Reading::Found(pod(phase))), ..held(&format!("@{OWN}")) }
 }
 
@@ -198,7 +198,7 @@ fn check(rows: Vec<Row>) {
     }
 }
 
-fn change<T>(mut facts: LockFacts, edit: impl FnOnce(&mut LockFacts) -> T) -> LockFacts {
+pub(super) fn change<T>(mut facts: LockFacts, edit: impl FnOnce(&mut LockFacts) -> T) -> LockFacts {
     edit(&mut facts);
     facts
 }

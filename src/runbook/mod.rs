@@ -7,6 +7,8 @@ pub mod code;
 pub mod death;
 pub mod finding;
 pub mod force_unlock;
+#[cfg(test)]
+mod force_unlock_tests;
 pub mod job_end;
 pub mod job_focus;
 pub mod job_image;

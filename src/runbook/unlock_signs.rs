@@ -105,5 +105,9 @@ fn look_at(facts: &LockFacts) -> Vec<String> {
     }
     let holders = facts.around.host.holders_of_address();
     all.extend(holders.into_iter().map(|h| format!("the holder's host is an address of {h}")));
+    let cut = facts.around.host.pods_cut_to_host.as_ref().and_then(Reading::found).into_iter().flatten();
+    all.extend(
+        cut.map(|pod| format!("Pod {}/{pod} has a name that is cut to the holder's host", facts.object.namespace)),
+    );
     all
 }
