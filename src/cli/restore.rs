@@ -4,15 +4,16 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, OutputFormat, Timeout};
+use super::claimed::{Claim, with_claim};
 use super::error::{CommandError, parse_timeout};
+use super::restore_candidates;
 use super::restore_confirm::{Given, confirm};
 use super::restore_follow::{Outcome, follow, leaving, look};
 use super::session::{Session, block_on};
 use super::state::gather;
 use super::state_render::{render_state, report_of};
-use super::{claim_gate, restore_candidates};
 use crate::cluster::objects::resource;
-use crate::cluster::write::{Written, merge_patch};
+use crate::cluster::patch::{Written, merge_patch};
 use crate::facts::object::ObjectRef;
 use crate::facts::restore::RestoreFacts;
 use crate::output::state_view::{DiffView, Parts, RestoreView, baseline_words};
@@ -105,7 +106,7 @@ pub struct ConsentArgs {
     #[arg(long, value_name = "N", default_value_t = 25)]
     pub forget_limit: u64,
 
-    /// Go on without the operator claim
+    /// Go on without the operator claim, which keeps two people from acting on one object
     #[arg(long)]
     pub without_claim: bool,
 }
@@ -281,10 +282,9 @@ impl Run<'_> {
                 return self.turned_down(&judged);
             }
             let doing = format!("restore {serial}");
-            let Some(claim) = claim_gate::take(self.object, &doing, self.consent.without_claim).await else {
-                return self.turned_down(&judged);
-            };
-            if let Some(code) = self.write(judged, &claim).await? {
+            let without = self.consent.without_claim;
+            let write = async |claim: &Claim| self.write(judged, claim).await;
+            if let Some(code) = with_claim(self.session, self.object, &doing, without, write).await? {
                 return Ok(code);
             }
         }

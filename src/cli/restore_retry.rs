@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::args::GlobalArgs;
-use super::claim_gate;
+use super::claimed::{Claim, with_claim};
 use super::error::{CommandError, OK};
 use super::restore::{ConsentArgs, REFUSED, Run, asked_of, patch_of, show_progress};
 use super::restore_confirm::confirm;
@@ -14,11 +14,11 @@ use super::scope::named;
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::cluster::objects::resource;
+use crate::cluster::patch::{Written, merge_patch};
 use crate::cluster::restore::read_restore_object;
-use crate::cluster::write::{Written, merge_patch};
 use crate::facts::object::ObjectFacts;
 use crate::facts::reading::Reading;
-use crate::output::state_view::RestoreView;
+use crate::output::state_view::{DiffView, RestoreView};
 use crate::output::stderr_line;
 use crate::runbook::code::Code;
 use crate::runbook::finding::{Evidence, Finding};
@@ -164,27 +164,36 @@ pub fn run_retry(global: &GlobalArgs, args: &RetryArgs) -> Result<u8, CommandErr
             return run.turned_down(&judged);
         }
         let doing = format!("restore retry {number}");
-        let Some(claim) = claim_gate::take(&object, &doing, args.consent.without_claim).await else {
-            return run.turned_down(&judged);
-        };
         let asked = asked_of(&judged.facts, number);
-        take_back(&run, &judged.facts.extra.resource_version, judged.facts.about.restore_request.is_some()).await?;
-        if !claim.still_ours().await {
-            stderr_line("refused: the operator claim was lost; the request was taken back and not set again");
-            return Ok(REFUSED);
-        }
-        wait_until_forgotten(&run, number, args.consent.timeout.0).await?;
         let again = Run { retry: false, ..run };
-        let judged = again.judge().await?;
-        if judged.judgement.refused() {
-            return again.show(&judged, RestoreView::default(), None);
+        let steps = async |claim: &Claim| {
+            claim.fence().await?;
+            let present = judged.facts.about.restore_request.is_some();
+            take_back(&again, &judged.facts.extra.resource_version, present).await?;
+            wait_until_forgotten(&again, number, args.consent.timeout.0).await?;
+            let judged = again.judge().await?;
+            if judged.judgement.refused() {
+                return again.show(&judged, RestoreView::default(), None).map(Ended::With);
+            }
+            let diff = judged.diff(usize::MAX);
+            Ok(match again.write(judged, claim).await? {
+                Some(code) => Ended::With(code),
+                None => Ended::Asked(diff),
+            })
+        };
+        match with_claim(&session, &object, &doing, args.consent.without_claim, steps).await? {
+            Ended::With(code) => Ok(code),
+            Ended::Asked(diff) => again.finish(&asked, diff).await,
         }
-        let diff = judged.diff(usize::MAX);
-        if let Some(code) = again.write(judged, &claim).await? {
-            return Ok(code);
-        }
-        again.finish(&asked, diff).await
     })
+}
+
+/// How the part under the claim ended.
+enum Ended {
+    /// The command is over.
+    With(u8),
+    /// The restore was asked for; what it forgets, if that is known.
+    Asked(Option<DiffView>),
 }
 
 /// Takes the annotation away, bound to the version that was judged.

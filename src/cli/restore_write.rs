@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::claim_gate;
+use super::claimed::Claim;
 use super::error::CommandError;
 use super::restore::{Judged, REFUSED, Run};
 use super::restore_confirm::confirm;
 use crate::cluster::objects::{read_object, resource};
-use crate::cluster::write::Written;
+use crate::cluster::patch::Written;
 use crate::facts::reading::Reading;
 use crate::output::state_view::RestoreView;
 use crate::output::stderr_line;
@@ -20,13 +20,10 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(300);
 impl Run<'_> {
     /// Writes the request. A conflict is judged anew; consent holds only for the same judgement. An exit code
     /// ends the command.
-    pub async fn write(&self, mut judged: Judged, claim: &claim_gate::Held) -> Result<Option<u8>, CommandError> {
+    pub async fn write(&self, mut judged: Judged, claim: &Claim) -> Result<Option<u8>, CommandError> {
         let serial = judged.judgement.serial.unwrap_or_default();
         for _ in 0..ATTEMPTS {
-            if !claim.still_ours().await {
-                stderr_line("refused: the operator claim was lost; nothing was changed");
-                return Ok(Some(REFUSED));
-            }
+            claim.fence().await?;
             match self.send(&self.patch(&judged), false).await {
                 Written::Done(_) => return Ok(None),
                 Written::Gone => {
@@ -41,7 +38,7 @@ impl Run<'_> {
                             self.object.namespace
                         )));
                 }
-                Written::Unknown(why) => return self.settle(serial, &why).await,
+                Written::Unknown(why) => return self.settle(serial, &why, claim).await,
                 Written::Conflict => {
                     stderr_line("the object has changed since it was judged; judging again");
                     let again = self.judge().await?;
@@ -53,8 +50,7 @@ impl Run<'_> {
                     }
                     if !again.same_as(&judged) {
                         self.show(&again, RestoreView::default(), None)?;
-                        let deleting = again.deleting();
-                        if !confirm(self.consent.given(), &again.judgement, self.object, serial, deleting) {
+                        if !ask_beside(self, &again, serial, claim).await {
                             return Ok(Some(REFUSED));
                         }
                     }
@@ -66,7 +62,7 @@ impl Run<'_> {
     }
 
     /// No answer came: whether the request stands is read, never written again.
-    async fn settle(&self, serial: i64, why: &str) -> Result<Option<u8>, CommandError> {
+    async fn settle(&self, serial: i64, why: &str, claim: &Claim) -> Result<Option<u8>, CommandError> {
         stderr_line(&format!("no answer to the write ({why}); reading what became of it"));
         let mut waited = Duration::ZERO;
         let limit = self.consent.timeout.0.unwrap_or(Duration::MAX);
@@ -96,8 +92,29 @@ impl Run<'_> {
                 }
                 Reading::Unreadable(_) => {}
             }
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(1)) => {}
+                () = claim.interrupted() => {
+                    let said = format!("interrupted; whether the request for serial {serial} was stored is not known");
+                    return Err(CommandError::interrupted(said));
+                }
+            }
             waited += Duration::from_secs(1);
         }
+    }
+}
+
+/// Asks on a thread of its own, so that the claim is renewed while somebody reads and types.
+async fn ask_beside(run: &Run<'_>, judged: &Judged, serial: i64, claim: &Claim) -> bool {
+    let (given, judgement, deleting) = (run.consent.given(), judged.judgement.clone(), judged.deleting());
+    let object = run.object.clone();
+    let (send, answer) = futures::channel::oneshot::channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more when the command was interrupted meanwhile.
+        let _ = send.send(confirm(given, &judgement, &object, serial, deleting));
+    });
+    tokio::select! {
+        answer = answer => answer.unwrap_or(false),
+        () = claim.interrupted() => false,
     }
 }

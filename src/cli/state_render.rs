@@ -35,6 +35,7 @@ pub fn report_of(
             findings,
             gaps,
             waiting: Vec::new(),
+            runs: None,
         }],
         unreadable: Vec::new(),
         values: session.values.clone(),

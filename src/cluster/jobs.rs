@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::api::{Api, JOBS, Selector};
-use super::json::{annotation, controller_uid, int, items, label, name, owned, text, time};
+use super::json::{annotation, controller_uid, int, is_true as is_set, items, label, name, owned, text, time};
 use crate::captf::keys;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{Operation, label_value};
@@ -126,5 +126,12 @@ pub fn facts_from_job(value: &Value) -> JobFacts {
         lock_timeout_seconds: flag("--lock-timeout=").and_then(|v| v.strip_suffix('s')?.parse().ok()),
         force_unlock: flag("--force-unlock=").filter(|id| !id.is_empty()),
         image: source.and_then(|s| text(s, &["image"])).map(str::to_string),
+        suspended: is_set(value, &["spec", "suspend"]),
+        deleting: time(value, &["metadata", "deletionTimestamp"]),
+        remediation: annotation(value, keys::DRIFT_REMEDIATION).is_some(),
+        plan: annotation(value, keys::PLAN).filter(|p| !p.is_empty()).map(str::to_string),
+        image_fallbacks: annotation(value, keys::IMAGE_FALLBACKS)
+            .map(|list| serde_json::from_str::<Vec<String>>(list).map_or(0, |l| l.len())),
+        service_account: text(value, &["spec", "template", "spec", "serviceAccountName"]).map(str::to_string),
     }
 }

@@ -5,6 +5,7 @@
 pub mod backup;
 pub mod event;
 pub mod job;
+pub mod job_why;
 pub mod lease;
 pub mod lock;
 pub mod node;
@@ -12,7 +13,10 @@ pub mod object;
 pub mod pod;
 pub mod reading;
 pub mod restore;
+pub mod run;
 pub mod state;
 pub mod state_diff;
+pub mod unlock;
+pub mod write;
 
 pub use reading::{Gap, GapReason, Reading};

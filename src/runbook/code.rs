@@ -166,6 +166,125 @@ codes! {
     StateNearLimit          "state-near-limit"              Warning "state-unreadable";
     StateWithoutHash        "state-without-hash"            Warning "state-unreadable";
     StateReasonDiffers      "state-reason-differs"          Info    "state-unreadable";
+    // jobs why: how the run stands
+    RunHealthy              "run-healthy"                   Info    "job-failures";
+    RunInProgress           "run-in-progress"               Info    "job-failures";
+    RunEnding               "run-ending"                    Warning "job-failures";
+    JobSuspended            "job-suspended"                 Warning "job-failures";
+    // jobs why: a step failed
+    StepFailed              "step-failed"                   Error   "job-failures";
+    InitStepFailed          "init-step-failed"              Error   "job-failures";
+    ForceUnlockFailed       "force-unlock-failed"           Error   "job-failures";
+    PrepareFailed           "prepare-failed"                Error   "job-failures";
+    StateLockTimeout        "state-lock-timeout"            Error   "job-failures";
+    RunnerForbidden         "runner-forbidden"              Error   "job-failures";
+    RunnerOtherNamespace    "runner-other-namespace"        Error   "job-failures";
+    ImageLayoutWrong        "image-layout-wrong"            Error   "job-failures";
+    // jobs why: the image cannot be pulled
+    PullNotFound            "image-pull-not-found"          Error   "job-failures";
+    PullNameInvalid         "image-pull-name-invalid"       Error   "job-failures";
+    PullUnauthorized        "image-pull-unauthorized"       Error   "job-failures";
+    PullDenied              "image-pull-denied"             Error   "job-failures";
+    PullRateLimited         "image-pull-rate-limited"       Error   "job-failures";
+    PullTls                 "image-pull-tls"                Error   "job-failures";
+    PullDns                 "image-pull-dns"                Error   "job-failures";
+    PullUnreachable         "image-pull-unreachable"        Error   "job-failures";
+    PullPlatform            "image-pull-platform"           Error   "job-failures";
+    PullNever               "image-pull-never"              Error   "job-failures";
+    PullOther               "image-pull-other"              Error   "job-failures";
+    RunnerImageClusterWide  "runner-image-cluster-wide"     Error   "job-failures";
+    ImageFallbackLeft       "image-fallback-left"           Info    "job-failures";
+    // jobs why: the deadline
+    DeadlineSlowStep        "deadline-slow-step"            Error   "job-failures";
+    DeadlineLockWait        "deadline-lock-wait"            Error   "job-failures";
+    DeadlineHungCall        "deadline-hung-call"            Error   "job-failures";
+    DeadlineNeverStarted    "deadline-never-started"        Error   "job-failures";
+    DeadlineUnknown         "deadline-unknown"              Error   "job-failures";
+    // jobs why: ended from outside, or without a result
+    RunDrained              "run-drained"                   Warning "job-failures";
+    RunEvicted              "run-evicted"                   Warning "job-failures";
+    RunPreempted            "run-preempted"                 Warning "job-failures";
+    RunNodeTainted          "run-node-tainted"              Warning "job-failures";
+    RunNodeGone             "run-node-gone"                 Warning "job-failures";
+    RunDisruptedOther       "run-disrupted-other"           Warning "job-failures";
+    RunInterrupted          "run-interrupted"               Warning "job-failures";
+    OutOfMemory             "out-of-memory"                 Error   "job-failures";
+    ChildKilled             "child-killed"                  Error   "job-failures";
+    KilledUnexplained       "killed-unexplained"            Error   "job-failures";
+    NoResult                "no-result"                     Error   "job-failures";
+    PodsGone                "pods-gone"                     Error   "job-failures";
+    ContainerCannotRun      "container-cannot-run"          Error   "job-failures";
+    InitContainerFailed     "init-container-failed"         Error   "job-failures";
+    JobVanished             "job-vanished"                  Error   "job-failures";
+    JobFailedOther          "job-failed-other"              Error   "job-failures";
+    // jobs why: no pod, or a pod that does not start
+    PodQuotaExceeded        "pod-quota-exceeded"            Error   "job-failures";
+    PodQuotaNeedsLimits     "pod-quota-needs-limits"        Error   "job-failures";
+    PodLimitRange           "pod-limit-range"               Error   "job-failures";
+    PodWebhookDenied        "pod-webhook-denied"            Error   "job-failures";
+    PodWebhookDown          "pod-webhook-down"              Error   "job-failures";
+    PodSecurityDenied       "pod-security-denied"           Error   "job-failures";
+    PodNoServiceAccount     "pod-no-service-account"        Error   "job-failures";
+    PodCreateOther          "pod-create-other"              Error   "job-failures";
+    PodNotCreated           "pod-not-created"               Error   "job-failures";
+    PodUnschedulable        "pod-unschedulable"             Error   "job-failures";
+    PodSchedulingGated      "pod-scheduling-gated"          Warning "job-failures";
+    ConfigObjectMissing     "config-object-missing"         Error   "job-failures";
+    ConfigObjectThere       "config-object-there-now"       Info    "job-failures";
+    ConfigKeyMissing        "config-key-missing"            Error   "job-failures";
+    ConfigRunsAsRoot        "config-runs-as-root"           Error   "job-failures";
+    ContainerConfigOther    "container-config-other"        Error   "job-failures";
+    VolumeNotMounted        "volume-not-mounted"            Error   "job-failures";
+    PodSandboxFailed        "pod-sandbox-failed"            Warning "job-failures";
+    ContainerWaitingOther   "container-waiting-other"       Warning "job-failures";
+    ContainerHoldsPod       "container-holds-pod"           Warning "job-failures";
+    // jobs why: no Job, or not a failure
+    PlanWaitsForApproval    "plan-waits-for-approval"       Info    "job-failures";
+    DestructivePlanBlocked  "destructive-plan-blocked"      Warning "job-failures";
+    PlanChanged             "plan-changed"                  Warning "job-failures";
+    PlanUnreadable          "plan-unreadable"               Error   "job-failures";
+    InputsTooLarge          "inputs-too-large"              Error   "job-failures";
+    JobPolicyInvalid        "job-policy-invalid"            Error   "job-failures";
+    IdentityNotAllowed      "identity-not-allowed"          Error   "job-failures";
+    DependenciesNotReady    "dependencies-not-ready"        Warning "job-failures";
+    IdentityNotReady        "identity-not-ready"            Warning "job-failures";
+    CredentialsNotMirrored  "credentials-not-mirrored"      Warning "job-failures";
+    RunnerRbacNotReady      "runner-rbac-not-ready"         Warning "job-failures";
+    RestoreNotRetried       "restore-not-retried"           Error   "job-failures";
+    RestoreWithoutBackup    "restore-without-backup"        Error   "job-failures";
+    DurableInputsMissing    "durable-inputs-missing"        Error   "job-failures";
+    NothingAppliedYet       "nothing-applied-yet"           Info    "job-failures";
+    ConditionOther          "condition-other"               Warning "job-failures";
+    // jobs why: waiting and slow
+    WaitsRunLease           "waits-run-lease"               Info    "slow-jobs";
+    WaitsClusterOperation   "waits-cluster-operation"       Info    "slow-jobs";
+    WaitsMachineOperations  "waits-machine-operations"      Info    "slow-jobs";
+    WaitsJobSlot            "waits-job-slot"                Info    "slow-jobs";
+    LeaseFreesItself        "lease-frees-itself"            Info    "slow-jobs";
+    WaitOutlastsHolder      "wait-outlasts-holder"          Warning "slow-jobs";
+    RunSlow                 "run-slow"                      Warning "slow-jobs";
+    StartSlow               "start-slow"                    Warning "slow-jobs";
+    // The operator claim
+    ClaimNone               "claim-none"                    Info    "operator-claim";
+    ClaimHeld               "claim-held"                    Info    "operator-claim";
+    ClaimLooksStale         "claim-looks-stale"             Warning "operator-claim";
+    ClaimNoHolder           "claim-no-holder"               Warning "operator-claim";
+    // lock force-unlock: what it decides
+    UnlockReady             "unlock-ready"                  Info    "force-unlock";
+    UnlockNothing           "unlock-nothing-to-do"          Info    "force-unlock";
+    UnlockLive              "unlock-refused-live"           Error   "force-unlock";
+    UnlockJobRunning        "unlock-waits-for-job"          Warning "force-unlock";
+    UnlockUndetermined      "unlock-undetermined"           Error   "force-unlock";
+    UnlockLeftToController  "unlock-left-to-controller"     Warning "force-unlock";
+    UnlockStateUnprotected  "unlock-state-unprotected"      Error   "force-unlock";
+    UnlockUnproven          "unlock-state-not-proven"       Error   "force-unlock";
+    UnlockWaitsForBookkeeping "unlock-waits-for-bookkeeping" Warning "force-unlock";
+    UnlockBinaryCannot      "unlock-binary-cannot"          Error   "force-unlock";
+    UnlockHolderSeen        "unlock-holder-seen"            Error   "force-unlock";
+    UnlockNoImage           "unlock-no-image"               Error   "force-unlock";
+    // lock force-unlock: how it ended
+    UnlockDone              "unlock-done"                   Info    "force-unlock";
+    UnlockSomeoneWasFirst   "unlock-someone-was-first"      Warning "force-unlock";
 }
 
 impl Code {

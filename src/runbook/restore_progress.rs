@@ -271,7 +271,6 @@ fn cause(facts: &ProgressFacts, job: &JobFacts) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::captf::kind::WorkloadKind;
-    use crate::facts::job::JobMarks;
     use crate::facts::object::{ObjectFacts, ObjectRef};
 
     fn job(outcome: JobOutcome) -> (JobFacts, Option<i64>) {
@@ -282,16 +281,7 @@ mod tests {
             op: Some(crate::captf::names::Operation::Restore),
             attempt: Some(1),
             outcome,
-            finished: None,
-            failure: None,
-            failure_target: None,
-            marks: JobMarks::default(),
-            state_lock_version: None,
-            started: None,
-            active_deadline_seconds: None,
-            lock_timeout_seconds: None,
-            force_unlock: None,
-            image: None,
+            ..JobFacts::default()
         };
         (job, Some(41))
     }

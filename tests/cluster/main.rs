@@ -2,10 +2,16 @@
 
 #[path = "../ground/mod.rs"]
 mod ground;
+
+mod claim;
+mod engines;
 mod input;
+mod jobs;
 mod lock;
 mod lock_real;
 mod lock_rights;
 mod objects;
 mod plugin;
 mod restore;
+mod snapshot;
+mod unlock;
