@@ -39,7 +39,6 @@ pub enum Command {
     Lock(LockArgs),
     /// List, verify, compare and save backups of states (reads only)
     Backups(BackupsArgs),
-    /// Restore a state from a backup (changes one annotation of the object, after judgement and consent)
     Restore(RestoreArgs),
     /// Judge a state as the controller's reader sees it (reads only)
     State(StateArgs),

@@ -90,7 +90,7 @@ pub struct VerifyArgs {
   kubectl captf backups diff terraformcluster/prod 41 52 -o json")]
 pub struct DiffArgs {
     /// The object as KIND/NAME or KIND NAME, then the serial, then the serial to compare with
-    #[arg(value_name = "KIND/NAME SERIAL [SERIAL2]", required = true, num_args = 2..)]
+    #[arg(value_name = "KIND/NAME SERIAL [SERIAL2]", required = true)]
     pub words: Vec<String>,
 }
 

@@ -23,6 +23,7 @@ pub mod restore_candidates;
 pub mod restore_confirm;
 pub mod restore_follow;
 pub mod restore_retry;
+pub mod restore_write;
 pub mod runbook;
 pub mod scope;
 pub mod session;

@@ -1,7 +1,5 @@
 //! `restore`: judge, show, ask, claim, write one annotation, follow the Job to its end.
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -17,7 +15,6 @@ use super::state_render::{render_state, report_of};
 use crate::cluster::objects::resource;
 use crate::cluster::patch::{Written, merge_patch};
 use crate::facts::object::ObjectRef;
-use crate::facts::reading::Reading;
 use crate::facts::restore::RestoreFacts;
 use crate::output::state_view::{DiffView, Parts, RestoreView, baseline_words};
 use crate::output::stderr_line;
@@ -25,14 +22,12 @@ use crate::runbook::backup_sets::choose;
 use crate::runbook::restore::{RestoreJudgement, Wish, judge};
 use crate::runbook::restore_progress::{Asked, Progress, Stage};
 
-/// How often a restore whose object changed meanwhile is judged anew.
-const ATTEMPTS: usize = 5;
 /// Exit codes of a refusal, of a wait that was too long, and of an interrupt.
 pub const REFUSED: u8 = 4;
 const TIMED_OUT: u8 = 124;
 const INTERRUPTED: u8 = 130;
 
-/// Restore an object's state from a backup
+/// Restore a state from a backup (changes one annotation, after judgement and consent)
 ///
 /// Changes one annotation of the object, captf.io/restore-state; the controller then runs a Job that pushes the backup over
 /// the present state. Resources that were created after the backup are forgotten by Terraform and keep running: what that
@@ -174,7 +169,7 @@ pub struct Judged {
 
 impl Judged {
     /// Whether another judgement asks for the same consent.
-    fn same_as(&self, other: &Self) -> bool {
+    pub(super) fn same_as(&self, other: &Self) -> bool {
         let codes = |j: &RestoreJudgement| j.findings.iter().map(|f| f.code).collect::<Vec<_>>();
         let forgotten = |f: &RestoreFacts| f.diff.as_ref().map(|d| d.forgotten.clone());
         codes(&self.judgement) == codes(&other.judgement) && forgotten(&self.facts) == forgotten(&other.facts)
@@ -252,7 +247,7 @@ impl Run<'_> {
         self.show(&judged, view, exit)
     }
 
-    async fn send(&self, patch: &Value, dry_run: bool) -> Written {
+    pub(super) async fn send(&self, patch: &Value, dry_run: bool) -> Written {
         let kind = resource(self.object.kind);
         merge_patch(&self.session.api, &kind, &self.object.namespace, &self.object.name, patch, dry_run).await
     }
@@ -268,7 +263,12 @@ impl Run<'_> {
         self.ask_and_write(judged).await
     }
 
-    fn is_text(&self) -> bool {
+    /// Consent or claim is missing: JSON has the judgement all the same, text has printed it before.
+    pub fn turned_down(&self, judged: &Judged) -> Result<u8, CommandError> {
+        if self.is_text() { Ok(REFUSED) } else { self.show(judged, RestoreView::default(), Some(REFUSED)) }
+    }
+
+    pub fn is_text(&self) -> bool {
         matches!(self.global.output, OutputFormat::Text | OutputFormat::Wide)
     }
 
@@ -279,7 +279,7 @@ impl Run<'_> {
         let diff = judged.diff(usize::MAX);
         if !judged.judgement.requested {
             if !confirm(self.consent.given(), &judged.judgement, self.object, serial, judged.deleting()) {
-                return Ok(REFUSED);
+                return self.turned_down(&judged);
             }
             let doing = format!("restore {serial}");
             let without = self.consent.without_claim;
@@ -289,86 +289,6 @@ impl Run<'_> {
             }
         }
         self.finish(&asked, diff).await
-    }
-
-    /// Writes the request. A conflict is judged anew; consent holds only for the same judgement. An exit code
-    /// ends the command.
-    pub async fn write(&self, mut judged: Judged, claim: &Claim) -> Result<Option<u8>, CommandError> {
-        let serial = judged.judgement.serial.unwrap_or_default();
-        for _ in 0..ATTEMPTS {
-            claim.fence().await?;
-            match self.send(&self.patch(&judged), false).await {
-                Written::Done(_) => return Ok(None),
-                Written::Gone => {
-                    return Err(CommandError::failed(format!("{} was deleted meanwhile", self.object.resource())));
-                }
-                Written::Refused { code, message } => {
-                    return Err(CommandError::failed(format!("ask for the restore of serial {serial}"))
-                        .caused_by(format!("the server refused with status {code}: {message}"))
-                        .hint(format!(
-                            "run `kubectl auth can-i patch {} -n {}`",
-                            resource(self.object.kind).qualified(),
-                            self.object.namespace
-                        )));
-                }
-                Written::Unknown(why) => return self.settle(serial, &why).await,
-                Written::Conflict => {
-                    stderr_line("the object has changed since it was judged; judging again");
-                    let again = self.judge().await?;
-                    if again.judgement.refused() {
-                        return self.show(&again, RestoreView::default(), None).map(Some);
-                    }
-                    if again.judgement.requested {
-                        return Ok(None);
-                    }
-                    if !again.same_as(&judged) {
-                        self.show(&again, RestoreView::default(), None)?;
-                        let deleting = again.deleting();
-                        if !confirm(self.consent.given(), &again.judgement, self.object, serial, deleting) {
-                            return Ok(Some(REFUSED));
-                        }
-                    }
-                    judged = again;
-                }
-            }
-        }
-        Err(CommandError::failed("the object kept changing while it was judged; nothing was changed"))
-    }
-
-    /// No answer came: whether the request stands is read, never written again.
-    async fn settle(&self, serial: i64, why: &str) -> Result<Option<u8>, CommandError> {
-        stderr_line(&format!("no answer to the write ({why}); reading what became of it"));
-        let mut waited = Duration::ZERO;
-        let limit = self.consent.timeout.0.unwrap_or(Duration::MAX);
-        loop {
-            match crate::cluster::objects::read_object(&self.session.api, self.object).await {
-                Reading::Found(about) => {
-                    let stands = about.restore_request.as_deref().map(str::trim) == Some(serial.to_string().as_str());
-                    if stands {
-                        return Ok(None);
-                    }
-                    return Err(CommandError::failed(format!("the request for serial {serial} was not stored"))
-                        .hint("run the same command again; it judges anew"));
-                }
-                Reading::Absent => {
-                    return Err(CommandError::failed(format!("{} was deleted meanwhile", self.object.resource())));
-                }
-                Reading::Unreadable(gap) if waited >= limit.min(Duration::from_secs(300)) => {
-                    return Err(CommandError::failed(format!(
-                        "whether the request for serial {serial} was stored is not known"
-                    ))
-                    .caused_by(gap.to_string())
-                    .hint(format!(
-                        "`kubectl captf restore status {} -n {}` tells when the server answers again",
-                        self.object.resource(),
-                        self.object.namespace
-                    )));
-                }
-                Reading::Unreadable(_) => {}
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            waited += Duration::from_secs(1);
-        }
     }
 
     /// Reads what came of it, once or to the end.

@@ -71,8 +71,15 @@ pub async fn follow(
     let mut shown = String::new();
     let mut last: Option<Progress> = None;
     let mut withdrawn = 0;
+    // One listener for the whole wait: an interrupt counts during a slow request as well.
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
     loop {
-        if let Some(progress) = look(session, object, asked).await? {
+        let looked = tokio::select! {
+            looked = look(session, object, asked) => looked?,
+            _ = &mut interrupt => return Ok(Outcome::Interrupted),
+        };
+        if let Some(progress) = looked {
             let line = progress.stage.line();
             if line != shown {
                 let seconds = i64::try_from(began.elapsed().as_secs()).unwrap_or(i64::MAX);
@@ -95,7 +102,7 @@ pub async fn follow(
         }
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(Outcome::Interrupted),
+            _ = &mut interrupt => return Ok(Outcome::Interrupted),
         }
     }
 }

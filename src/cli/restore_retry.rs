@@ -153,13 +153,15 @@ pub fn run_retry(global: &GlobalArgs, args: &RetryArgs) -> Result<u8, CommandErr
         }
         let run = Run { serial: &serial, ..first };
         let judged = run.judge().await?;
-        let code = run.show(&judged, RestoreView::default(), Some(OK))?;
-        if judged.judgement.refused() {
-            return Ok(code);
+        if judged.judgement.refused() || run.is_text() {
+            let code = run.show(&judged, RestoreView::default(), Some(OK))?;
+            if judged.judgement.refused() {
+                return Ok(code);
+            }
         }
         let number = judged.judgement.serial.unwrap_or_default();
         if !confirm(args.consent.given(), &judged.judgement, &object, number, judged.deleting()) {
-            return Ok(REFUSED);
+            return run.turned_down(&judged);
         }
         let doing = format!("restore retry {number}");
         let asked = asked_of(&judged.facts, number);

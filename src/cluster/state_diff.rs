@@ -41,9 +41,16 @@ pub fn diff(present: &[Instance], backup: &[Instance]) -> StateDiff {
         }
     }
     for list in [&mut out.forgotten, &mut out.returning, &mut out.other_id] {
-        list.sort();
+        list.sort_by_cached_key(order);
     }
     out
+}
+
+/// By type, then as people count: `[2]` before `[10]`.
+fn order(address: &Address) -> (String, String, u64, String) {
+    let (resource, key) = address.address.rsplit_once('[').unwrap_or((&address.address, ""));
+    let number = key.trim_end_matches(']').parse().unwrap_or(u64::MAX);
+    (address.kind.clone(), resource.to_string(), number, address.address.clone())
 }
 
 /// Managed instances by type, most first.
@@ -121,6 +128,12 @@ mod tests {
         assert_eq!(diff.same, 1);
         assert_eq!(diff.counts.len(), 1);
         assert_eq!((diff.counts[0].before, diff.counts[0].after), (2, 1));
+    }
+
+    #[test]
+    fn addresses_are_ordered_as_people_count() {
+        let present: Vec<Instance> = [10, 2, 0].map(|i| instance("vm", "web", &format!("[{i}]"), 1)).into();
+        assert_eq!(names(&diff(&present, &[]).forgotten), ["vm.web[0]", "vm.web[2]", "vm.web[10]"]);
     }
 
     #[test]

@@ -81,6 +81,8 @@ fn consent_is_typed_or_counted_and_nothing_else() {
         assert_eq!(ran.code, 4, "{why}: {}", ran.text());
         assert!(ran.stderr.contains("refused"), "{why}: {}", ran.text());
     }
+    let json = fixture.plugin(&["restore", &old, object, "--without-claim", "-o", "json"]);
+    assert_eq!((json.code, &json.json()["exitCode"]), (4, &json!(4)), "{}", json.text());
     let words = ["restore", old.as_str(), object, "--without-claim", "--wait=false"];
     let wrong = answer(on_a_terminal(&fixture, &words), "yes", || {});
     assert_eq!(wrong.code, 4, "{}", wrong.text());
