@@ -3,8 +3,10 @@
 //! The library exists for the tests of this package; it is not a public API.
 
 pub mod captf;
+pub mod claim;
 pub mod cli;
 pub mod cluster;
+pub mod engine;
 pub mod facts;
 pub mod output;
 pub mod report;

@@ -5,6 +5,7 @@
 
 pub mod backoff;
 pub mod hash;
+pub mod image;
 pub mod keys;
 pub mod kind;
 pub mod lock_info;

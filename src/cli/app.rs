@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use super::args::GlobalArgs;
 use super::backups::{BackupsArgs, BackupsCommand};
+use super::claim::{ClaimArgs, ClaimCommand};
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::jobs::{JobsArgs, JobsCommand};
@@ -13,8 +14,8 @@ use super::runbook::RunbookArgs;
 use super::state::{StateArgs, StateCommand};
 use super::version::VersionArgs;
 use super::{
-    backups, backups_save, explain, jobs_list, jobs_logs, jobs_timeline, jobs_why, lock, lock_history, restore,
-    runbook, state, version,
+    backups, backups_save, claim, explain, force_unlock, jobs_list, jobs_logs, jobs_timeline, jobs_why, lock,
+    lock_history, restore, runbook, state, version,
 };
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
@@ -34,7 +35,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Judge Terraform state locks: free, live, stale or foreign (reads only)
+    /// Judge Terraform state locks, and release one by hand
     Lock(LockArgs),
     /// List, verify, compare and save backups of states (reads only)
     Backups(BackupsArgs),
@@ -44,6 +45,8 @@ pub enum Command {
     State(StateArgs),
     /// Find out why Jobs fail, wait or take long (reads only)
     Jobs(JobsArgs),
+    /// See who works on an object through this plugin, and free what a dead run left behind
+    Claim(ClaimArgs),
     /// Print the section of a finding code: what it means and what to do (needs no cluster)
     Explain(ExplainArgs),
     /// List and print the embedded runbooks (needs no cluster)
@@ -60,6 +63,12 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
             LockCommand::Inspect(args) => lock::run_inspect(global, args),
             LockCommand::List(args) => lock::run_list(global, args),
             LockCommand::History(args) => lock_history::run(global, args),
+            LockCommand::ForceUnlock(args) => force_unlock::run(global, args),
+        },
+        Command::Claim(args) => match &args.command {
+            ClaimCommand::List(args) => claim::run_list(global, args),
+            ClaimCommand::Inspect(args) => claim::run_inspect(global, args),
+            ClaimCommand::Reclaim(args) => claim::run_reclaim(global, args),
         },
         Command::Backups(args) => match &args.command {
             BackupsCommand::List(args) => backups::run_list(global, args),
@@ -128,6 +137,12 @@ mod tests {
             "kubectl-captf restore status tfc/prod --wait",
             "kubectl-captf restore retry tfc/prod --serial=41",
             "kubectl-captf state inspect tfc/prod",
+            "kubectl-captf claim list -A",
+            "kubectl-captf lock force-unlock tfc prod -n team-a --dry-run",
+            "kubectl-captf lock force-unlock tfc/prod --lock-id x --holder unknown --holder-is-dead --reason r",
+            "kubectl-captf lock force-unlock tfc/prod --method lease --observe 60s --without-claim",
+            "kubectl-captf claim inspect tfc prod -n team-a",
+            "kubectl-captf claim reclaim --lease dcctl -n dc-k8s-system",
             "kubectl-captf runbook show stale-lock",
             "kubectl-captf version --client -o json",
         ] {
@@ -150,6 +165,15 @@ mod tests {
             "kubectl-captf jobs logs tfc/prod -f --previous-attempts",
             "kubectl-captf jobs logs tfc/prod --job x --op apply",
             "kubectl-captf unlock",
+            "kubectl-captf claim inspect",
+            "kubectl-captf lock force-unlock",
+            "kubectl-captf lock force-unlock tfc/prod --yes",
+            "kubectl-captf lock force-unlock tfc/prod --lock-id x",
+            "kubectl-captf lock force-unlock tfc/prod --lock-id x --holder unknown --holder-is-dead",
+            "kubectl-captf lock force-unlock tfc/prod --holder-is-dead",
+            "kubectl-captf lock force-unlock tfc/prod --credentials caller --service-account x",
+            "kubectl-captf claim reclaim tfc/prod --lease dcctl",
+            "kubectl-captf claim reclaim tfc/prod --yes",
             "kubectl-captf explain",
             "kubectl-captf backups",
             "kubectl-captf backups save tfc/prod 41",

@@ -14,7 +14,7 @@ use super::state::gather;
 use super::state_render::{render_state, report_of};
 use super::{claim_gate, restore_candidates};
 use crate::cluster::objects::resource;
-use crate::cluster::write::{Written, merge_patch};
+use crate::cluster::patch::{Written, merge_patch};
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
 use crate::facts::restore::RestoreFacts;
@@ -179,6 +179,13 @@ impl Judged {
         codes(&self.judgement) == codes(&other.judgement) && forgotten(&self.facts) == forgotten(&other.facts)
     }
 
+    /// What would be forgotten, with at most so many addresses as text.
+    pub fn diff(&self, limit: usize) -> Option<DiffView> {
+        let from = baseline_words(&self.facts.baseline, self.facts.live.found());
+        let to = format!("the backup of serial {}", self.judgement.serial.unwrap_or_default());
+        self.facts.diff.as_ref().map(|d| DiffView::of(d, from, to, limit))
+    }
+
     pub fn deleting(&self) -> bool {
         self.facts.about.deleting.is_some()
     }
@@ -208,10 +215,7 @@ impl Run<'_> {
             view.taken_at = set.taken.map(crate::captf::time::utc);
             view.age = set.taken.map(|t| crate::captf::time::relative(t, self.session.now()));
         }
-        let from = baseline_words(&judged.facts.baseline, judged.facts.live.found());
-        let to = format!("the backup of serial {}", judged.judgement.serial.unwrap_or_default());
-        let diff = judged.facts.diff.as_ref().map(|d| DiffView::of(d, from, to, 10));
-        let parts = Parts { restore: Some(view), diff, ..Parts::default() };
+        let parts = Parts { restore: Some(view), diff: judged.diff(10), ..Parts::default() };
         let findings = judged.judgement.findings.clone();
         let report = report_of(self.session, "restore", self.object, findings, judged.judgement.gaps.clone());
         render_state(&report, parts, self.global, if refused { Some(REFUSED) } else { exit })
@@ -271,6 +275,7 @@ impl Run<'_> {
     pub async fn ask_and_write(&self, judged: Judged) -> Result<u8, CommandError> {
         let serial = judged.judgement.serial.unwrap_or_default();
         let asked = asked_of(&judged.facts, serial);
+        let diff = judged.diff(usize::MAX);
         if !judged.judgement.requested {
             if !confirm(self.consent.given(), &judged.judgement, self.object, serial, judged.deleting()) {
                 return Ok(REFUSED);
@@ -282,9 +287,8 @@ impl Run<'_> {
             if let Some(code) = self.write(judged, &claim).await? {
                 return Ok(code);
             }
-            return self.finish(&asked).await;
         }
-        self.finish(&asked).await
+        self.finish(&asked, diff).await
     }
 
     /// Writes the request. A conflict is judged anew; consent holds only for the same judgement. An exit code
@@ -371,11 +375,11 @@ impl Run<'_> {
     }
 
     /// Reads what came of it, once or to the end.
-    pub async fn finish(&self, asked: &Asked) -> Result<u8, CommandError> {
+    pub async fn finish(&self, asked: &Asked, diff: Option<DiffView>) -> Result<u8, CommandError> {
         if !self.consent.wait {
             return match look(self.session, self.object, Some(asked)).await? {
                 Some(progress) => {
-                    show_progress(self.session, self.global, self.object, &progress, Some(super::error::OK))
+                    show_progress(self.session, self.global, self.object, &progress, Some(super::error::OK), None)
                 }
                 None => Err(CommandError::failed("the request was sent, and could not be read back")),
             };
@@ -390,11 +394,13 @@ impl Run<'_> {
                     }
                     _ => super::error::FAILED,
                 };
-                show_progress(self.session, self.global, self.object, &progress, Some(code))
+                // What was forgotten is what has to be imported or deleted now.
+                let diff = diff.filter(|_| progress.stage == Stage::Succeeded);
+                show_progress(self.session, self.global, self.object, &progress, Some(code), diff)
             }
             Outcome::TimedOut(progress) => {
                 leaving(self.object, "waited long enough");
-                show_progress(self.session, self.global, self.object, &progress, Some(TIMED_OUT))
+                show_progress(self.session, self.global, self.object, &progress, Some(TIMED_OUT), None)
             }
             Outcome::Interrupted => {
                 leaving(self.object, "interrupted");
@@ -425,6 +431,7 @@ pub fn show_progress(
     object: &ObjectRef,
     progress: &Progress,
     exit: Option<u8>,
+    diff: Option<DiffView>,
 ) -> Result<u8, CommandError> {
     let view = RestoreView {
         serial: progress.serial,
@@ -433,7 +440,7 @@ pub fn show_progress(
         progress: Some(progress.stage.line()),
         ..RestoreView::default()
     };
-    let parts = Parts { restore: Some(view), ..Parts::default() };
+    let parts = Parts { restore: Some(view), diff, ..Parts::default() };
     let report = report_of(session, "restore status", object, progress.findings.clone(), progress.gaps.clone());
     render_state(&report, parts, global, exit)
 }

@@ -34,11 +34,13 @@ pub async fn look(
 ) -> Result<Option<Progress>, CommandError> {
     match read_progress(&session.api, object).await {
         Reading::Found(mut facts) => {
+            // While a Job runs, the status still tells of the run before it.
+            let told = facts.about.last_run.as_ref().map(|r| r.job.clone());
             if let Some(pod) = facts.pod.as_ref().and_then(Reading::found)
-                && let Some(steps) = read_steps(&session.api, &object.namespace, &pod.name).await
-                && facts.steps.is_empty() | !facts.about.last_run.as_ref().is_some_and(|r| Some(&r.job) == pod.job.as_ref())
+                && told != pod.job
             {
-                facts.steps = steps;
+                let steps = read_steps(&session.api, &object.namespace, &pod.name).await;
+                facts.steps = steps.unwrap_or_default();
             }
             Ok(Some(judge(&facts, asked, now(session))))
         }

@@ -14,8 +14,8 @@ use super::scope::named;
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::cluster::objects::resource;
+use crate::cluster::patch::{Written, merge_patch};
 use crate::cluster::restore::read_restore_object;
-use crate::cluster::write::{Written, merge_patch};
 use crate::facts::object::ObjectFacts;
 use crate::facts::reading::Reading;
 use crate::output::state_view::RestoreView;
@@ -90,13 +90,13 @@ pub fn run_status(global: &GlobalArgs, args: &StatusArgs) -> Result<u8, CommandE
             let Some(progress) = look(&session, &object, None).await? else {
                 return Err(CommandError::failed(format!("read {}", object.resource())));
             };
-            return show_progress(&session, global, &object, &progress, None);
+            return show_progress(&session, global, &object, &progress, None, None);
         }
         match follow(&session, &object, None, args.timeout.0).await? {
-            Outcome::End(progress) => show_progress(&session, global, &object, &progress, None),
+            Outcome::End(progress) => show_progress(&session, global, &object, &progress, None, None),
             Outcome::TimedOut(progress) => {
                 leaving(&object, "waited long enough");
-                show_progress(&session, global, &object, &progress, Some(124))
+                show_progress(&session, global, &object, &progress, Some(124), None)
             }
             Outcome::Interrupted => {
                 leaving(&object, "interrupted");
@@ -177,10 +177,11 @@ pub fn run_retry(global: &GlobalArgs, args: &RetryArgs) -> Result<u8, CommandErr
         if judged.judgement.refused() {
             return again.show(&judged, RestoreView::default(), None);
         }
+        let diff = judged.diff(usize::MAX);
         if let Some(code) = again.write(judged, &claim).await? {
             return Ok(code);
         }
-        again.finish(&asked).await
+        again.finish(&asked, diff).await
     })
 }
 

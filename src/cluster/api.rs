@@ -121,8 +121,8 @@ const POD_LOGS: Resource = Resource::new("", "v1", "pods/log", "Log of Pod");
 /// The reader that every command uses.
 #[derive(Clone)]
 pub struct Api {
-    client: kube::Client,
-    timeout: Option<Duration>,
+    pub(super) client: kube::Client,
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Api {
@@ -319,7 +319,7 @@ fn log_request(namespace: &str, pod: &str, part: &LogPart, follow: bool) -> Resu
 }
 
 /// What went wrong with a request, before it is put into words.
-enum Failure {
+pub(super) enum Failure {
     Api(Box<kube::core::Status>),
     TimedOut,
     Malformed(&'static str),
@@ -345,7 +345,7 @@ impl From<kube::Error> for Failure {
 }
 
 impl Failure {
-    fn into_reading<T>(
+    pub(super) fn into_reading<T>(
         self,
         resource: &Resource,
         namespace: Option<&str>,
@@ -404,7 +404,7 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// `Pod team-a/x`, `Secrets in team-a`, `Nodes`: how a gap names what was asked for.
-fn describe(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
+pub(super) fn describe(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
     match (name, namespace) {
         (Some(name), Some(ns)) => format!("{} {ns}/{name}", resource.kind),
         (Some(name), None) => format!("{} {name}", resource.kind),

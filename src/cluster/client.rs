@@ -57,6 +57,16 @@ pub enum ClientError {
     Client { server: String, why: String },
 }
 
+/// Cluster and user of the context that [`connect`] would use, flags applied.
+pub fn chosen(connection: &Connection) -> Result<(Cluster, AuthInfo), ClientError> {
+    let mut kubeconfig = load_kubeconfig(connection)?;
+    let context = connection.context.clone().or_else(|| kubeconfig.current_context.clone()).filter(|c| !c.is_empty());
+    let options = apply_flags(&mut kubeconfig, context.as_deref(), connection)?;
+    let cluster = kubeconfig.clusters.into_iter().find(|c| Some(&c.name) == options.cluster.as_ref());
+    let user = kubeconfig.auth_infos.into_iter().find(|u| Some(&u.name) == options.user.as_ref());
+    Ok((cluster.and_then(|c| c.cluster).unwrap_or_default(), user.and_then(|u| u.auth_info).unwrap_or_default()))
+}
+
 /// Reads the kubeconfig, applies the flags and builds a client. No request is made.
 pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, ClientError> {
     let mut kubeconfig = load_kubeconfig(connection)?;

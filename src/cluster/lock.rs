@@ -67,6 +67,13 @@ impl Prefetched {
         }
     }
 
+    /// Namespace and name of every Lease that was listed and is a claim, or nothing when the list failed.
+    pub fn claim_names(&self) -> Option<std::collections::HashSet<(String, String)>> {
+        let leases = self.leases.found()?;
+        let claims = leases.keys().filter(|(_, name)| name.starts_with(crate::claim::lease::PREFIX));
+        Some(claims.cloned().collect())
+    }
+
     fn jobs(&self, object: &ObjectRef) -> Option<Vec<(String, JobFacts)>> {
         self.jobs.found().map(|map| map.get(&JobKey::of(object)).cloned().unwrap_or_default())
     }
@@ -305,7 +312,7 @@ async fn host_signs(api: &Api, object: &ObjectRef, host: Option<String>, live: b
 }
 
 /// Whether Kubernetes accepts the text as the name of a pod or node (a DNS-1123 subdomain).
-fn is_object_name(text: &str) -> bool {
+pub(super) fn is_object_name(text: &str) -> bool {
     let label = |l: &str| {
         !l.is_empty()
             && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')

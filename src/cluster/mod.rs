@@ -3,8 +3,10 @@
 //! `read_*` functions do I/O; `facts_from_*` functions are pure. Commands see no difference between
 //! a live cluster and a snapshot, because both stand behind the same client.
 
+pub mod access;
 pub mod api;
 pub mod backups;
+pub mod claim;
 pub mod client;
 pub mod clusters;
 pub mod events;
@@ -17,6 +19,7 @@ pub mod meter;
 pub mod nodes;
 pub mod objects;
 pub mod orphans;
+pub mod patch;
 pub mod payload;
 pub mod plans;
 pub mod pods;
@@ -29,4 +32,6 @@ pub mod state;
 pub mod state_diff;
 pub mod state_instances;
 pub mod state_reader;
+pub mod unlock;
+pub mod unlock_write;
 pub mod write;

@@ -154,7 +154,7 @@ impl Scalar {
     }
 
     /// As an instance key is written in an address.
-    fn as_key(self) -> Option<String> {
+    fn into_key(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(format!("[{}]", serde_json::Value::String(text))),
             Self::Number(number) => Some(format!("[{number}]")),
@@ -248,7 +248,7 @@ impl<'de> Deserialize<'de> for Raw {
                 let mut raw = Raw::default();
                 while let Some(key) = map.next_key::<String>()? {
                     match key.as_str() {
-                        "index_key" => raw.key = map.next_value::<Scalar>()?.as_key(),
+                        "index_key" => raw.key = map.next_value::<Scalar>()?.into_key(),
                         "deposed" => raw.deposed = Some(map.next_value::<Scalar>()?.text()).filter(|t| !t.is_empty()),
                         "attributes" | "attributes_flat" => {
                             raw.id = map.next_value::<Identity>()?.0.or(raw.id);

@@ -1,69 +1,141 @@
-//! The few writes of this tool. A request is sent once: what became of one without an answer is settled
-//! by reading, never by sending it again.
+//! Create, update and delete of single objects, with typed failures.
+//!
+//! An update is a PUT of the object as read, so it carries the resourceVersion that was judged. Nothing here
+//! is tried twice: whether a write that got no answer happened is for the caller to read.
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::api::{Api, Resource, error_chain};
-use super::json;
+use super::api::{Api, Failure, Resource, describe};
+use super::json::owned;
+use crate::facts::reading::{Gap, GapReason, Reading};
+use crate::facts::write::WriteFailure;
 
-/// What became of a patch.
-#[derive(Debug)]
-pub enum Written {
-    /// The object as the server stored it (or would, for a dry run).
-    Done(Box<Value>),
-    /// The object has changed since the version that the patch carries.
-    Conflict,
-    /// The server says that this object does not exist.
-    Gone,
-    /// The server refused, in its own words.
-    Refused { code: u16, message: String },
-    /// No answer came: it may have been stored or not.
-    Unknown(String),
+/// A write waits no longer than this for its answer, even where reads wait for ever.
+const LONGEST: Duration = Duration::from_secs(30);
+
+impl Api {
+    /// The same with a limit on each request that is at most `limit`.
+    pub fn within(&self, limit: Duration) -> Self {
+        let timeout = self.timeout.map_or(limit, |own| own.min(limit));
+        Self::new(self.client.clone(), Some(timeout))
+    }
+
+    /// POST of a new object.
+    pub async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, WriteFailure> {
+        let name = owned(object, &["metadata", "name"]);
+        let place = Place { resource, namespace, name: &name, verb: "create" };
+        self.write(http::Method::POST, &resource.path(Some(namespace), None), object, place).await
+    }
+
+    /// PUT of an object as it was read and changed; it fails with `Conflict` if the object moved on.
+    pub async fn update(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, WriteFailure> {
+        let name = owned(object, &["metadata", "name"]);
+        let place = Place { resource, namespace, name: &name, verb: "update" };
+        self.write(http::Method::PUT, &resource.path(Some(namespace), Some(&name)), object, place).await
+    }
+
+    /// DELETE of exactly this object: UID and resourceVersion are preconditions.
+    pub async fn delete_exactly(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        resource_version: &str,
+    ) -> Result<(), WriteFailure> {
+        let options = json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+            "preconditions": {"uid": uid, "resourceVersion": resource_version},
+        });
+        let place = Place { resource, namespace, name, verb: "delete" };
+        let path = resource.path(Some(namespace), Some(name));
+        self.write(http::Method::DELETE, &path, &options, place).await.map(drop)
+    }
+
+    /// POST to a subresource (`token`).
+    pub async fn create_sub(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        body: &Value,
+    ) -> Result<Value, WriteFailure> {
+        let path = format!("{}/{subresource}", resource.path(Some(namespace), Some(name)));
+        self.write(http::Method::POST, &path, body, Place { resource, namespace, name, verb: "create" }).await
+    }
+
+    /// POST of a review, which stores nothing.
+    pub async fn review(&self, path: &str, body: &Value) -> Reading<Value> {
+        let none = Resource { group: "", version: "", plural: "", kind: "review", namespaced: false };
+        let place = Place { resource: &none, namespace: "", name: "", verb: "create" };
+        match self.write(http::Method::POST, path, body, place).await {
+            Ok(value) => Reading::Found(value),
+            Err(WriteFailure::Refused(gap) | WriteFailure::NoAnswer(gap)) => Reading::Unreadable(gap),
+            Err(_) => Reading::Absent,
+        }
+    }
+
+    async fn write(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: &Value,
+        place: Place<'_>,
+    ) -> Result<Value, WriteFailure> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::ACCEPT, "application/json")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body.to_string().into_bytes())
+            .map_err(|e| WriteFailure::Refused(place.gap(GapReason::Failed, e.to_string())))?;
+        let limit = self.timeout.unwrap_or(LONGEST).min(LONGEST);
+        let answer = tokio::time::timeout(limit, self.client.request::<Value>(request)).await;
+        match answer {
+            Err(_) => Err(WriteFailure::NoAnswer(place.gap(GapReason::TimedOut, "no answer in time".to_string()))),
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(place.failure(Failure::from(error))),
+        }
+    }
 }
 
-/// A merge patch on one object. The patch must carry `metadata.resourceVersion` of what was judged.
-pub async fn merge_patch(
-    api: &Api,
-    resource: &Resource,
-    namespace: &str,
-    name: &str,
-    patch: &Value,
-    dry_run: bool,
-) -> Written {
-    debug_assert!(json::text(patch, &["metadata", "resourceVersion"]).is_some(), "a write carries what was judged");
-    let mut path = resource.path(Some(namespace), Some(name));
-    path.push_str("?fieldManager=kubectl-captf");
-    if dry_run {
-        path.push_str("&dryRun=All");
+/// What was being written, for the words of a failure.
+struct Place<'a> {
+    resource: &'a Resource,
+    namespace: &'a str,
+    name: &'a str,
+    verb: &'static str,
+}
+
+impl Place<'_> {
+    fn gap(&self, reason: GapReason, detail: String) -> Gap {
+        Gap { what: self.what(), reason, detail, permission: None }
     }
-    let request = http::Request::patch(path)
-        .header(http::header::ACCEPT, "application/json")
-        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-        .body(patch.to_string().into_bytes());
-    let request = match request {
-        Ok(request) => request,
-        Err(e) => return Written::Refused { code: 0, message: e.to_string() },
-    };
-    let (client, timeout) = api.parts();
-    let answer = client.request::<Value>(request);
-    let answer = match timeout {
-        Some(limit) => match tokio::time::timeout(limit.max(Duration::from_secs(1)), answer).await {
-            Ok(answer) => answer,
-            Err(_) => return Written::Unknown("no answer within the request timeout".to_string()),
-        },
-        None => answer.await,
-    };
-    match answer {
-        Ok(value) => Written::Done(Box::new(value)),
-        Err(kube::Error::Api(status)) => match (status.code, status.reason.as_str()) {
-            (409, _) => Written::Conflict,
-            (404, "NotFound") if status.details.as_ref().is_some_and(|d| d.name == name) => Written::Gone,
-            // A gateway's answer says nothing of what the server behind it did.
-            (502..=504, _) => Written::Unknown(status.message),
-            _ => Written::Refused { code: status.code, message: status.message },
-        },
-        Err(other) => Written::Unknown(error_chain(&other)),
+
+    fn what(&self) -> String {
+        let namespace = (!self.namespace.is_empty()).then_some(self.namespace);
+        format!("{} {}", self.verb, describe(self.resource, namespace, Some(self.name)))
+    }
+
+    fn failure(&self, failure: Failure) -> WriteFailure {
+        if let Failure::Api(status) = &failure {
+            match (status.code, status.reason.as_str()) {
+                (409, "AlreadyExists") => return WriteFailure::Exists,
+                (409, _) => return WriteFailure::Conflict,
+                (404, "NotFound") if self.verb != "create" => return WriteFailure::NotFound,
+                _ => {}
+            }
+        }
+        // A server error or a cut connection does not say whether the write happened.
+        let answered = matches!(&failure, Failure::Api(status) if (400..500).contains(&status.code));
+        let namespace = (!self.namespace.is_empty()).then_some(self.namespace);
+        let gap = match failure.into_reading::<()>(self.resource, namespace, None, self.verb, self.what()) {
+            Reading::Unreadable(gap) => gap,
+            Reading::Found(()) | Reading::Absent => self.gap(GapReason::Failed, String::new()),
+        };
+        if answered { WriteFailure::Refused(gap) } else { WriteFailure::NoAnswer(gap) }
     }
 }

@@ -16,5 +16,7 @@ pub mod restore;
 pub mod run;
 pub mod state;
 pub mod state_diff;
+pub mod unlock;
+pub mod write;
 
 pub use reading::{Gap, GapReason, Reading};

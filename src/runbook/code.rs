@@ -264,6 +264,27 @@ codes! {
     WaitOutlastsHolder      "wait-outlasts-holder"          Warning "slow-jobs";
     RunSlow                 "run-slow"                      Warning "slow-jobs";
     StartSlow               "start-slow"                    Warning "slow-jobs";
+    // The operator claim
+    ClaimNone               "claim-none"                    Info    "operator-claim";
+    ClaimHeld               "claim-held"                    Info    "operator-claim";
+    ClaimLooksStale         "claim-looks-stale"             Warning "operator-claim";
+    ClaimNoHolder           "claim-no-holder"               Warning "operator-claim";
+    // lock force-unlock: what it decides
+    UnlockReady             "unlock-ready"                  Info    "force-unlock";
+    UnlockNothing           "unlock-nothing-to-do"          Info    "force-unlock";
+    UnlockLive              "unlock-refused-live"           Error   "force-unlock";
+    UnlockJobRunning        "unlock-waits-for-job"          Warning "force-unlock";
+    UnlockUndetermined      "unlock-undetermined"           Error   "force-unlock";
+    UnlockLeftToController  "unlock-left-to-controller"     Warning "force-unlock";
+    UnlockStateUnprotected  "unlock-state-unprotected"      Error   "force-unlock";
+    UnlockUnproven          "unlock-state-not-proven"       Error   "force-unlock";
+    UnlockWaitsForBookkeeping "unlock-waits-for-bookkeeping" Warning "force-unlock";
+    UnlockBinaryCannot      "unlock-binary-cannot"          Error   "force-unlock";
+    UnlockHolderSeen        "unlock-holder-seen"            Error   "force-unlock";
+    UnlockNoImage           "unlock-no-image"               Error   "force-unlock";
+    // lock force-unlock: how it ended
+    UnlockDone              "unlock-done"                   Info    "force-unlock";
+    UnlockSomeoneWasFirst   "unlock-someone-was-first"      Warning "force-unlock";
 }
 
 impl Code {

@@ -2,9 +2,11 @@
 
 pub mod backup_sets;
 pub mod backups;
+pub mod claim;
 pub mod code;
 pub mod death;
 pub mod finding;
+pub mod force_unlock;
 pub mod job_end;
 pub mod job_focus;
 pub mod job_image;
@@ -30,8 +32,11 @@ pub mod restore;
 pub mod restore_after;
 pub mod restore_lock;
 pub mod restore_progress;
+#[cfg(test)]
+mod restore_tests;
 pub mod run_lease;
 pub mod state_inspect;
 pub mod timeline;
+pub mod unlock_signs;
 pub mod verdict;
 pub mod words;

@@ -96,10 +96,16 @@ pub fn inputs(facts: &RestoreFacts, serial: i64) -> Option<Finding> {
         InputsCompare::BackupHasNone => Some(Finding::new(Code::RestoreHashMissing, Evidence::new(source, "missing"))),
         InputsCompare::Differ | InputsCompare::Unknown if immutable => None,
         InputsCompare::Differ => Some(guarded()),
-        InputsCompare::Unknown => Some(Finding::new(
-            Code::RestoreInputsUnknown,
-            Evidence::new(format!("{} InputsApplied", facts.object.resource()), condition_words(facts)),
-        )),
+        InputsCompare::Unknown => Some(
+            Finding::new(
+                Code::RestoreInputsUnknown,
+                Evidence::new(format!("{} InputsApplied", facts.object.resource()), condition_words(facts)),
+            )
+            .seen(Evidence::new(
+                "inputs hash of the live state",
+                if inputs_hash(facts).is_some() { "of inputs that may be out of date" } else { "missing" },
+            )),
+        ),
     }
 }
 

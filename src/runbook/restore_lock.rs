@@ -1,5 +1,7 @@
 //! The lock before a restore: a live or foreign one, or one that the Job cannot clear, burns the serial.
 
+use jiff::Timestamp;
+
 use super::code::Code;
 use super::finding::{Evidence, Finding};
 use super::lock_beside;
@@ -78,8 +80,6 @@ fn stale(facts: &RestoreFacts, lease: Evidence) -> Vec<Finding> {
     }
     vec![Finding::new(Code::RestoreLockStale, lease)]
 }
-
-use jiff::Timestamp;
 
 /// With other labels, or a second match, the Job's `init` sees no state: it fails on a held lock, and on a free
 /// one it writes an empty state first.

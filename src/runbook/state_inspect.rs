@@ -35,9 +35,12 @@ pub fn diagnose(facts: &RestoreFacts) -> StateJudgement {
     let mut findings = Vec::new();
     let main = main_finding(facts, &mut gaps);
     let reason = main.as_ref().and_then(|(reason, _)| *reason);
-    findings.extend(main.map(|(_, finding)| finding));
+    let overwritten = overwritten(facts);
+    // A state that is another's does not "read well", whatever the controller says.
+    let main = main.map(|(_, finding)| finding);
+    findings.extend(main.filter(|f| overwritten.is_none() || f.code != Code::StateReadable));
     let mut beside: Vec<Finding> = Vec::new();
-    beside.extend(overwritten(facts));
+    beside.extend(overwritten);
     beside.extend(strays(facts));
     beside.extend(size(facts));
     beside.extend(without_hash(facts));
@@ -234,7 +237,7 @@ fn strays(facts: &RestoreFacts) -> Option<Finding> {
 }
 
 fn size(facts: &RestoreFacts) -> Option<Finding> {
-    let live = facts.live.found()?;
+    let live = facts.live.found().filter(|l| matches!(l.content, StateContent::Readable { .. }))?;
     let image = facts.about.image.as_deref().unwrap_or_default().to_ascii_lowercase();
     let chunks_on = image.contains("terraform") && !image.contains("tofu");
     let near = if live.chunks > 1 || chunks_on { live.chunks >= NEAR_CHUNKS } else { live.compressed > NEAR_LIMIT };

@@ -132,13 +132,10 @@ fn words_of(value: &Value, held: &mut BTreeSet<String>) {
 
 #[test]
 fn yaml_is_the_same_report() {
-    // YAML writes hostile characters out as text, which JSON escapes.
-    for line in plain_lines().into_iter().filter(|l| !l.contains("hostile")).step_by(4) {
-        let json = stdout(&format!("{line} -o json"));
-        if json.is_empty() {
-            continue;
-        }
-        let json: Value = serde_json::from_str(&json).expect("JSON");
+    // Hostile text is written out in YAML, which has no escape that every reader knows.
+    let told = |line: &String| !line.contains("hostile") && !stdout(&format!("{line} -o json")).is_empty();
+    for line in plain_lines().into_iter().filter(told).step_by(8) {
+        let json: Value = serde_json::from_str(&stdout(&format!("{line} -o json"))).expect("JSON");
         let yaml: Value = serde_saphyr::from_str(&stdout(&format!("{line} -o yaml"))).expect("YAML");
         assert_eq!(json, yaml, "{line}");
     }

@@ -2,6 +2,9 @@
 
 #[path = "../ground/mod.rs"]
 mod ground;
+
+mod claim;
+mod engines;
 mod input;
 mod jobs;
 mod lock;
@@ -11,3 +14,4 @@ mod objects;
 mod plugin;
 mod restore;
 mod snapshot;
+mod unlock;

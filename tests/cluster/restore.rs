@@ -35,7 +35,8 @@ fn restores(runtime: &Runtime, big: usize) {
     assert_eq!(inspect.json()["state"]["serial"], new, "{}", inspect.text());
     assert_eq!(inspect.json()["state"]["reason"], "StateRead", "{}", inspect.text());
     let diff = fixture.plugin(&["backups", "diff", "terraformcluster/demo", &old.to_string(), "-o", "json"]);
-    let forgotten = &diff.json()["diff"]["forgotten"][0]["addresses"];
+    let difference = diff.json();
+    let forgotten = &difference["diff"]["forgotten"][0]["addresses"];
     assert_eq!(
         *forgotten,
         serde_json::json!(["terraform_data.main[\"cache\"]", "terraform_data.main[\"queue\"]"]),
@@ -48,10 +49,12 @@ fn restores(runtime: &Runtime, big: usize) {
     assert!(fixture.annotation().is_none(), "a dry run changes nothing");
 
     let driver = Driver::start(&fixture, vec![Ending::Success]);
-    let run = fixture.plugin(&["restore", &old.to_string(), "--yes-forget-resources=2", "--without-claim"]);
+    let words = ["restore", &old.to_string(), "--yes-forget-resources=2", "--without-claim", "-o", "json"];
+    let run = fixture.plugin(&words);
     assert_eq!(run.code, 0, "{}", run.text());
     driver.finish();
-    assert!(run.text().contains("restore-succeeded"), "{}", run.text());
+    assert_eq!(run.codes(), ["restore-succeeded"], "{}", run.text());
+    assert_eq!(run.json()["diff"]["forgotten"][0]["addresses"], *forgotten, "what is to be imported or deleted");
     assert_eq!(fixture.state_list(), list_of_old, "the state is the backup's");
     let status = fixture.plugin(&["restore", "status", "terraformcluster/demo"]);
     assert!(status.text().contains("restore-succeeded"), "{}", status.text());

@@ -218,11 +218,12 @@ impl Scene {
     /// What the runner does: the chunks of the newest set of the serial, pushed with force and listed.
     fn push(&self, serial: i64) -> bool {
         let selector = format!("captf.io/state-backup=true,captf.io/state-backup-suffix={}", self.suffix);
+        let text = serial.to_string();
         let mut chunks: Vec<(usize, Vec<u8>)> = self
             .ground
             .list("Secret", &self.namespace, &selector)
             .iter()
-            .filter(|s| s["metadata"]["annotations"]["captf.io/state-backup-serial"] == serial.to_string())
+            .filter(|s| s["metadata"]["annotations"]["captf.io/state-backup-serial"].as_str() == Some(&text))
             .map(|s| {
                 let index = s["metadata"]["annotations"]["captf.io/state-backup-chunk"].as_str().unwrap_or_default();
                 (index.parse().expect("a chunk index"), decode(&s["data"]["tfstate"]))

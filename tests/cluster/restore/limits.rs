@@ -71,6 +71,12 @@ fn put_backup(fixture: &Fixture<'_>, serial: i64, payload: &[u8], chunks: usize,
     });
 }
 
+/// A figure for whoever runs the tests with `--nocapture`.
+fn note(figure: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{figure}"); // a closed standard error loses a figure, no result
+}
+
 /// Runs the plugin and returns its peak of resident memory in KiB.
 fn measured(fixture: &Fixture<'_>, words: &[&str]) -> (Ran, u64, Duration) {
     let start = Instant::now();
@@ -101,12 +107,12 @@ fn a_state_of_60_mib_in_32_chunks_is_compared_in_bounded_memory() {
     let (ran, peak, took) = measured(&fixture, &["backups", "diff", "terraformcluster/demo", "41", "-o", "json"]);
     assert_eq!(ran.code, 0, "{}", ran.text());
     assert_eq!(ran.json()["diff"]["forgottenCount"], 10, "{}", ran.text());
-    eprintln!("diff of {} and 58 MiB in 32 chunks: peak {peak} KiB, {took:?}", 60);
+    note(&format!("diff of 60 and 58 MiB in 32 chunks: peak {peak} KiB, {took:?}"));
     assert!(peak < 64 << 10, "the peak of {peak} KiB is that of a whole state");
     let (ran, peak, _) = measured(&fixture, &["state", "inspect", "terraformcluster/demo", "-o", "json"]);
     assert_eq!(ran.json()["state"]["reason"], "StateRead", "{}", ran.text());
     assert_eq!(ran.json()["state"]["secrets"].as_array().map(Vec::len), Some(32));
-    eprintln!("state inspect: peak {peak} KiB");
+    note(&format!("state inspect: peak {peak} KiB"));
 
     // One chunk more, and the controller reads nothing.
     let part = format!("{}-part-32", fixture.workspace.secret());
@@ -126,7 +132,7 @@ fn a_gzip_bomb_gets_the_controllers_verdict() {
     put_live(&fixture, &bomb, 1);
     let (ran, peak, _) = measured(&fixture, &["state", "inspect", "terraformcluster/demo", "-o", "json"]);
     assert_eq!(ran.json()["state"]["reason"], "StateCorrupt", "{}", ran.text());
-    eprintln!("a bomb of 200 MiB: peak {peak} KiB");
+    note(&format!("a bomb of 200 MiB: peak {peak} KiB"));
     assert!(peak < 64 << 10, "peak {peak} KiB");
 }
 
@@ -149,6 +155,6 @@ fn a_list_of_16_sets_of_1_mib_reads_no_payload() {
         times.push(took);
     }
     times.sort();
-    eprintln!("backups list of 16 sets of 1 MiB: median {:?}, peak {most} KiB", times[2]);
+    note(&format!("backups list of 16 sets of 1 MiB: median {:?}, peak {most} KiB", times[2]));
     assert!(most < 32 << 10, "16 MiB of payload would show: {most} KiB");
 }
