@@ -29,6 +29,16 @@ pub struct Report {
     pub values: Values,
 }
 
+/// The log of one container, masked or as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunLog {
+    pub job: String,
+    pub pod: String,
+    pub container: String,
+    pub masked: bool,
+    pub lines: Vec<String>,
+}
+
 /// Where the facts come from.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
@@ -59,6 +69,7 @@ pub struct Runs {
     pub runs: Vec<RunSummary>,
     pub attempts: Vec<Attempt>,
     pub timeline: Vec<Entry>,
+    pub logs: Vec<RunLog>,
     /// The operation and the time of the condition that the cause is about.
     pub operation: Option<Operation>,
     pub since: Option<Timestamp>,

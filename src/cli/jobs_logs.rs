@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::AsyncBufReadExt;
-use serde::Serialize;
 
 use super::args::{GlobalArgs, OutputFormat};
 use super::error::{CommandError, OK, parse_timeout, unreadable};
 use super::jobs::{OpArg, operations};
-use super::render::write_stdout;
+use super::render::{Shape, render, write_stdout};
 use super::scope::{named, not_found};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
@@ -25,9 +24,8 @@ use crate::facts::object::ObjectRef;
 use crate::facts::pod::{ContainerState, PodFacts};
 use crate::facts::reading::{Gap, Reading};
 use crate::output::escape::visible;
-use crate::output::json::{render_json, render_yaml};
 use crate::output::stderr_line;
-use crate::output::view::API_VERSION;
+use crate::report::{Item, ItemObject, Report, RunLog, Runs};
 use crate::runbook::job_outcome::pods_of;
 
 /// Lines and bytes of one log that are read when nothing else is asked for.
@@ -98,28 +96,6 @@ fn since(text: &str) -> Result<Since, String> {
     i64::try_from(parsed.as_secs()).map(|s| Since(s.max(1))).map_err(|_| format!("`{text}` is too long"))
 }
 
-/// The log of one container.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LogView {
-    job: String,
-    pod: String,
-    container: String,
-    masked: bool,
-    lines: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LogsView {
-    api_version: &'static str,
-    kind: &'static str,
-    command: &'static str,
-    items: Vec<LogView>,
-    unreadable: Vec<String>,
-    exit_code: u8,
-}
-
 /// Runs `jobs logs`.
 pub fn run(global: &GlobalArgs, args: &JobsLogsArgs) -> Result<u8, CommandError> {
     let (kind, name) = parse_one_object(&args.object)?;
@@ -138,24 +114,34 @@ pub fn run(global: &GlobalArgs, args: &JobsLogsArgs) -> Result<u8, CommandError>
         if args.follow {
             return follow(&session, &object, &jobs[0].name, args).await;
         }
-        let (items, gaps) = read_all(&session, &object, &facts, &jobs, args).await?;
-        let code = if gaps.is_empty() { OK } else { GAP };
-        if structured {
-            let view = LogsView {
-                api_version: API_VERSION,
-                kind: "Logs",
-                command: "jobs logs",
-                items,
-                unreadable: gaps.iter().map(ToString::to_string).collect(),
-                exit_code: code,
-            };
-            print_structured(global, &view)?;
-            return Ok(code);
+        let (logs, gaps) = read_all(&session, &object, &facts, &jobs, args).await?;
+        if structured || global.output == OutputFormat::Name {
+            let report = report_of(&session, &object, logs, gaps);
+            return render(&report, global, Shape::Findings);
         }
-        print_text(&items, jobs.len() > 1, args.raw)?;
+        print_text(&logs, jobs.len() > 1, args.raw)?;
         gaps.iter().for_each(say_gap);
-        Ok(code)
+        Ok(if gaps.is_empty() { OK } else { GAP })
     })
+}
+
+fn report_of(session: &Session, object: &ObjectRef, logs: Vec<RunLog>, gaps: Vec<Gap>) -> Report {
+    Report {
+        command: "jobs logs",
+        now: session.now(),
+        source: session.source.clone(),
+        items: vec![Item {
+            object: ItemObject::workload(object),
+            verdict: None,
+            lock: None,
+            findings: Vec::new(),
+            gaps,
+            waiting: Vec::new(),
+            runs: Some(Runs { logs, ..Runs::default() }),
+        }],
+        unreadable: Vec::new(),
+        values: session.values.clone(),
+    }
 }
 
 async fn read(session: &Session, object: &ObjectRef) -> Result<JobWhyFacts, CommandError> {
@@ -232,7 +218,7 @@ async fn read_all(
     facts: &JobWhyFacts,
     jobs: &[JobFacts],
     args: &JobsLogsArgs,
-) -> Result<(Vec<LogView>, Vec<Gap>), CommandError> {
+) -> Result<(Vec<RunLog>, Vec<Gap>), CommandError> {
     let pods = match &facts.pods {
         Reading::Found(pods) => pods.as_slice(),
         Reading::Absent => &[],
@@ -262,7 +248,7 @@ async fn read_all(
             Reading::Found(text) => {
                 let redactor = redactor_for(session, object, pod, args).await;
                 let text = if args.raw { text } else { redactor.mask(&without_colours(&text)) };
-                items.push(LogView {
+                items.push(RunLog {
                     job: job.name.clone(),
                     pod: pod.name.clone(),
                     container,
@@ -289,7 +275,7 @@ async fn redactor_for(session: &Session, object: &ObjectRef, pod: &PodFacts, arg
     redactor
 }
 
-fn print_text(items: &[LogView], several: bool, raw: bool) -> Result<(), CommandError> {
+fn print_text(items: &[RunLog], several: bool, raw: bool) -> Result<(), CommandError> {
     let mut out = String::new();
     for item in items {
         let head = format!("Job {}, pod {}, container {}", item.job, item.pod, item.container);
@@ -307,16 +293,6 @@ fn print_text(items: &[LogView], several: bool, raw: bool) -> Result<(), Command
 
 fn shown(line: &str, raw: bool) -> String {
     if raw { format!("{line}\n") } else { format!("{}\n", visible(line)) }
-}
-
-fn print_structured(global: &GlobalArgs, view: &LogsView) -> Result<(), CommandError> {
-    let mut buffer = Vec::new();
-    let result = match global.output {
-        OutputFormat::Yaml => render_yaml(&mut buffer, view),
-        _ => render_json(&mut buffer, view),
-    };
-    result.map_err(|e| CommandError::failed("write the output").caused_by(e.to_string()))?;
-    write_stdout(&buffer)
 }
 
 fn say_gap(gap: &Gap) {

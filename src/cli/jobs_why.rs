@@ -224,6 +224,7 @@ fn item_of(session: &Session, facts: &JobWhyFacts, ops: &[Operation]) -> Item {
             runs: judgement.runs,
             attempts: judgement.attempts,
             timeline: Vec::new(),
+            logs: Vec::new(),
         }),
         findings: judgement.findings,
         gaps: judgement.gaps,

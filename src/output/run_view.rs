@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::view::EvidenceView;
 use crate::captf::time::{relative, utc};
-use crate::report::Runs;
+use crate::report::{RunLog, Runs};
 use crate::runbook::finding::{Evidence, Finding};
 use crate::runbook::job_outcome::Outcome;
 use crate::runbook::job_why::{RunSummary, main_cause, waiting_may_cure};
@@ -23,6 +23,19 @@ pub struct RunsView {
     pub cause: Option<CauseView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<EntryView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<LogView>,
+}
+
+/// The log of one container.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogView {
+    pub job: String,
+    pub pod: String,
+    pub container: String,
+    pub masked: bool,
+    pub lines: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -139,6 +152,7 @@ pub fn runs_view(runs: &Runs, findings: &[Finding], now: Timestamp) -> RunsView 
             waiting_may_cure: waiting_may_cure(f.code),
         }),
         timeline: runs.timeline.iter().map(entry_view).collect(),
+        logs: runs.logs.iter().map(log_view).collect(),
     }
 }
 
@@ -202,6 +216,16 @@ fn attempt_view(attempt: &Attempt, now: Timestamp) -> AttemptView {
             .chain(gap)
             .map(|e| EvidenceView { source: e.source, value: e.value, at: e.at.map(utc) })
             .collect(),
+    }
+}
+
+fn log_view(log: &RunLog) -> LogView {
+    LogView {
+        job: log.job.clone(),
+        pod: log.pod.clone(),
+        container: log.container.clone(),
+        masked: log.masked,
+        lines: log.lines.clone(),
     }
 }
 

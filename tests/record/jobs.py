@@ -541,8 +541,8 @@ def fleet(s):
     s.put(plan("prod-1", "Manual", create=2, resources=["aws_instance.web: create"]))
     for index, name in enumerate(step_of_apply_objects):
         done = steps(("init", 0, 6.2), ("validate", 0, 1.1), ("apply", 1, 74.5))
-        owner = step_failed(s, name, done, error("step", "apply", "Error: creating EC2 Instance: VcpuLimitExceeded"), started=3 + index)
-        for attempt in (2, 3)[:2 * index]:
+        owner = step_failed(s, name, done, error("step", "apply", "Error: creating EC2 Instance: VcpuLimitExceeded"), started=4 + index)
+        for attempt in (2, 3)[: 1 + index]:
             put_job(s, owner, attempt=attempt, ended="Failed", started=3 + 4 * attempt, **BACKOFF)
     obj(s, "healthy", condition("ApplyJobSucceeded", "True", "ApplySucceeded"), condition("DriftJobSucceeded", "True", "DriftChecked"))
     owner = obj(s, "cache", condition("ApplyJobSucceeded", "True", "ApplySucceeded"), condition("DriftJobSucceeded", "False", "DriftJobFailed", f"Job {name_of(M, 'cache', 'drift', 3)}: failed", since=2), status={"lastDriftCheck": ago(45)})
