@@ -283,6 +283,10 @@ async fn conclude(
     plan: &Plan,
     outcome: Outcome,
 ) -> Result<u8, CommandError> {
+    if matches!(outcome, Outcome::Released(_)) {
+        // Said before anything else can fail.
+        stderr_line(&format!("Lock {} was released.", shown_id(plan)));
+    }
     let (facts, mut judged) = look(session, object, args, None).await?;
     let (finding, code) = match outcome {
         Outcome::Released(evidence) => {
