@@ -169,9 +169,13 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
         let session = Session::open(global)?;
         let object = named(&session, kind, &name).await?;
         let observe = args.observe.and_then(|t| t.0).map(|d| d.as_secs()).filter(|_| session.live);
-        let mut looked = look(&session, &object, args, observe).await?;
+        let mut looked = look(&session, &object, args, None).await?;
         if args.wait && session.live {
-            looked = wait_for_gap(&session, &object, args, observe, looked).await?;
+            looked = wait_for_gap(&session, &object, args, looked).await?;
+        }
+        // Watching is worth its time only where nothing else refuses.
+        if observe.is_some() && matches!(looked.1.decision, Decision::Go(_)) {
+            looked = look(&session, &object, args, observe).await?;
         }
         let (facts, judged) = looked;
         let plan = match &judged.decision {
@@ -220,7 +224,6 @@ async fn wait_for_gap(
     session: &Session,
     object: &ObjectRef,
     args: &ForceUnlockArgs,
-    observe: Option<u64>,
     mut looked: (LockFacts, Judged),
 ) -> Result<(LockFacts, Judged), CommandError> {
     let mut said = String::new();
@@ -234,9 +237,6 @@ async fn wait_for_gap(
         }
         tokio::time::sleep(WAIT_INTERVAL).await;
         looked = look(session, object, args, None).await?;
-    }
-    if observe.is_some() && !matches!(looked.1.decision, Decision::Nothing | Decision::Refuse) {
-        looked = look(session, object, args, observe).await?;
     }
     Ok(looked)
 }

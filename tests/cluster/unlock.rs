@@ -514,6 +514,75 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     drop(silent);
 }
 
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn a_daemon_that_is_killed_at_work_is_named_and_the_claim_is_given_back() {
+    let (ground, own) = (ground(), Engines::start());
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    let image = own.image(&Runtime::terraform(), "team/terraform", "");
+    object(ground, name, &image);
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let call = Call { namespace: name, engine: &own.docker, id: &id, more: &[] };
+    let child = unlock(ground, &call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
+    let begin = Instant::now();
+    while own.ours(&own.docker, name).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing appeared in the engine");
+    }
+    own.kill_docker();
+    let output = child.wait_with_output().expect("wait");
+    exits(&output, 1, &["error: ", "the next force-unlock removes it"]);
+    assert_eq!(workspace.holder().as_deref(), Some(id.as_str()));
+    assert!(ground.find("Lease", name, &format!("captf-claim-{}", workspace.suffix)).is_none(), "the claim stays");
+}
+
+#[test]
+#[ignore = "needs the test ground (make test)"]
+fn the_gap_after_a_job_is_waited_for_and_a_change_while_watching_refuses() {
+    let ground = ground();
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    object(ground, name, terraform_image());
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let uid = ground.get("TerraformCluster", name, "prod")["metadata"]["uid"].clone();
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "captf-c-prod-refresh-a1-abc123", "namespace": name,
+            "labels": {"captf.infrastructure.cluster.x-k8s.io/owner-kind": "TerraformCluster",
+                "captf.infrastructure.cluster.x-k8s.io/owner-name": "prod",
+                "captf.infrastructure.cluster.x-k8s.io/op": "refresh"},
+            "ownerReferences": [{"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+                "kind": "TerraformCluster", "name": "prod", "uid": uid, "controller": true}]},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "source", "image": "x"}]}}},
+    });
+    ground.apply_value(job.clone());
+    let at_once = Call { namespace: name, engine: "", id: &id, more: &["--method", "lease"] };
+    exits(&run(&mut unlock(ground, &at_once)), 4, &["warning[unlock-waits-for-job]", "--wait"]);
+    // Something writes to the Lease while it is watched.
+    let start = |more: &[&str]| {
+        let mut command = unlock(ground, &Call { more, ..at_once });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start")
+    };
+    let waiting = start(&["--method", "lease", "--wait", "--observe", "8s"]);
+    thread::sleep(Duration::from_secs(3));
+    let mut ended = ground.get("Job", name, "captf-c-prod-refresh-a1-abc123");
+    let at = "2026-01-10T08:10:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": at});
+    ended["status"] = json!({"failed": 1, "startTime": at, "conditions": [condition("FailureTarget"), condition("Failed")]});
+    let path = format!("/apis/batch/v1/namespaces/{name}/jobs/captf-c-prod-refresh-a1-abc123/status");
+    ground.request("PUT", &path, Some(&ended)).unwrap_or_else(|refused| panic!("PUT {path}: {refused:?}"));
+    thread::sleep(Duration::from_secs(5));
+    let mut lease = ground.get("Lease", name, &workspace.lease());
+    lease["metadata"]["annotations"]["touched"] = json!("yes");
+    replace(ground, "Lease", &lease);
+    let output = waiting.wait_with_output().expect("wait");
+    exits(&output, 4, &["Waiting for Job captf-c-prod-refresh", "error[unlock-holder-seen]", "the Lease: version"]);
+    // Nothing changes: it goes on.
+    let output = start(&["--method", "lease", "--wait", "--observe", "3s"]).wait_with_output().expect("wait");
+    exits(&output, 0, &["info[unlock-done]"]);
+    assert_eq!(workspace.holder(), None);
+}
+
 /// What a kubelet would do with the Job's pod: init container, then container, in a real Docker.
 fn kubelet(ground: &Ground, engines: &Engines, namespace: &str) -> Vec<String> {
     let start = Instant::now();
