@@ -46,10 +46,9 @@ pub fn pinned(image: &str, recorded: Option<&str>) -> Option<Pinned> {
     if !well_formed {
         return None;
     }
-    let digest = recorded.filter(|d| !d.is_empty()).map_or_else(
-        || image.contains('@').then(|| digest(image)).flatten(),
-        digest,
-    )?;
+    let digest = recorded
+        .filter(|d| !d.is_empty())
+        .map_or_else(|| image.contains('@').then(|| digest(image)).flatten(), digest)?;
     Some(Pinned { repository: repository.to_string(), digest: digest.to_string() })
 }
 
@@ -63,7 +62,11 @@ mod tests {
         let other = format!("sha256:{}", "b2".repeat(32));
         let longer = format!("sha512:{}", "c3".repeat(64));
         for (image, recorded, expected) in [
-            ("registry.example.com:5000/team/runner:1.9", Some(d.as_str()), Some("registry.example.com:5000/team/runner")),
+            (
+                "registry.example.com:5000/team/runner:1.9",
+                Some(d.as_str()),
+                Some("registry.example.com:5000/team/runner"),
+            ),
             ("localhost:5000/x", Some(&d), Some("localhost:5000/x")),
             ("x:1", Some(&d), Some("x")),
             ("team/x", Some(&d), Some("team/x")),

@@ -104,7 +104,10 @@ fn by_docker(
                 words(init(&backend(facts, plan, false)))
             ),
         )
-        .with("copy_files", format!("tar --owner={USER} --group={USER} --numeric-owner -cf - {FOLDER} | docker cp - {name}:{MOUNT}"))
+        .with(
+            "copy_files",
+            format!("tar --owner={USER} --group={USER} --numeric-owner -cf - {FOLDER} | docker cp - {name}:{MOUNT}"),
+        )
         .with("run_init", format!("docker start -a {name}"))
         .with("run_unlock", format!("docker run --rm {options} {}", words(force_unlock(&plan.lock_id))))
         .with("clean_up", format!("docker rm {name}; docker volume rm {name}; rm -r {FOLDER}"))

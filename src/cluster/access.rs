@@ -70,7 +70,8 @@ fn static_login(user: &AuthInfo) -> Result<Login, String> {
         return Ok(Login::Token(token.expose_secret().to_string()));
     }
     if let Some(file) = &user.token_file {
-        let token = std::fs::read_to_string(file).map_err(|e| format!("read the token file of your kubeconfig: {e}"))?;
+        let token =
+            std::fs::read_to_string(file).map_err(|e| format!("read the token file of your kubeconfig: {e}"))?;
         return Ok(Login::Token(token.trim().to_string()));
     }
     let certificate = pem(user.client_certificate_data.as_deref(), user.client_certificate.as_deref())?;

@@ -104,9 +104,8 @@ async fn read_pods_named(
 
 /// The newest time in managedFields of the Lease or of the state Secrets.
 async fn changed(api: &Api, object: &ObjectRef, state: bool) -> Option<Timestamp> {
-    let newest = |value: &Value| {
-        items(value, &["metadata", "managedFields"]).iter().filter_map(|f| time(f, &["time"])).max()
-    };
+    let newest =
+        |value: &Value| items(value, &["metadata", "managedFields"]).iter().filter_map(|f| time(f, &["time"])).max();
     let namespace = Some(object.namespace.as_str());
     if state {
         let rows = api.list_as(&SECRETS, namespace, &state_selector(&object.suffix()), Form::Table).await;

@@ -118,7 +118,9 @@ fn client(url: &str) -> Result<Docker, String> {
             }
             Docker::connect_with_http(&format!("tcp://{rest}"), TIMEOUT, API_DEFAULT_VERSION).map_err(|e| words(&e))
         }
-        "ssh" => Err("ssh is not supported; forward the socket with `ssh -L` and name that with `--engine`".to_string()),
+        "ssh" => {
+            Err("ssh is not supported; forward the socket with `ssh -L` and name that with `--engine`".to_string())
+        }
         other => Err(format!("{other}:// is not supported; try unix:///path or tcp://host:port")),
     }
 }

@@ -27,7 +27,9 @@ pub async fn ensure(
         Err(error) if is_absent(&error) => {
             pull(engine, reference, progress).await?;
             let again = engine.docker.inspect_image(reference).await;
-            again.map_err(|e| EngineError::new(format!("image {reference} is not there after the pull")).caused_by(words(&e)))?
+            again.map_err(|e| {
+                EngineError::new(format!("image {reference} is not there after the pull")).caused_by(words(&e))
+            })?
         }
         Err(error) => return Err(EngineError::new(format!("look for image {reference}")).caused_by(words(&error))),
     };

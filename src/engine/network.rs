@@ -40,9 +40,9 @@ pub fn choose(server: &str, place: Place, info: &EngineInfo, on_linux: bool) -> 
                 tls_server_name: Some("localhost".to_string()),
             })
         }
-        (Place::Remote, Some(host)) => Err(format!(
-            "the API server's address {host} is this machine's own, and the engine runs on another one"
-        )),
+        (Place::Remote, Some(host)) => {
+            Err(format!("the API server's address {host} is this machine's own, and the engine runs on another one"))
+        }
     }
 }
 

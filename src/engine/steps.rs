@@ -59,7 +59,8 @@ pub fn environment(of_image: &[String]) -> Vec<String> {
     let mut all: Vec<String> = ours.iter().map(|(name, value)| format!("{name}={value}")).collect();
     for variable in of_image {
         let name = variable.split('=').next().unwrap_or_default();
-        let steers = name.starts_with("KUBE") || name.starts_with("TF_") || name.to_ascii_lowercase().ends_with("_proxy");
+        let steers =
+            name.starts_with("KUBE") || name.starts_with("TF_") || name.to_ascii_lowercase().ends_with("_proxy");
         if steers && !ours.iter().any(|(own, _)| own == &name) {
             all.push(format!("{name}="));
         }
@@ -127,7 +128,8 @@ mod tests {
 
     #[test]
     fn the_image_cannot_steer_the_backend() {
-        let image = ["PATH=/bin", "KUBE_TOKEN=x", "TF_CLI_ARGS_init=-reconfigure", "HTTPS_PROXY=http://p", "TF_DATA_DIR=/d"];
+        let image =
+            ["PATH=/bin", "KUBE_TOKEN=x", "TF_CLI_ARGS_init=-reconfigure", "HTTPS_PROXY=http://p", "TF_DATA_DIR=/d"];
         let all = environment(&image.map(str::to_string));
         for expected in ["KUBE_TOKEN=", "TF_CLI_ARGS_init=", "HTTPS_PROXY=", "TF_DATA_DIR=/captf/work/unlock/data"] {
             assert!(all.iter().any(|v| v == expected), "{expected}: {all:?}");

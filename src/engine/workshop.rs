@@ -4,9 +4,7 @@
 
 use std::collections::HashMap;
 
-use bollard::models::{
-    ContainerCreateBody, HostConfig, Mount, MountType, VolumeCreateRequest,
-};
+use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, VolumeCreateRequest};
 use bollard::query_parameters::{
     CreateContainerOptions, DownloadFromContainerOptionsBuilder, KillContainerOptions, ListContainersOptionsBuilder,
     ListVolumesOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
@@ -112,8 +110,8 @@ impl Job<'_> {
         made.map_err(|e| EngineError::new(format!("create the container of {step}")).caused_by(words(&e)))?;
         let owner = self.owner(&name).await?;
         if upload {
-            let tar = archive(&self.files, owner)
-                .map_err(|e| EngineError::new("pack the files").caused_by(e.to_string()))?;
+            let tar =
+                archive(&self.files, owner).map_err(|e| EngineError::new("pack the files").caused_by(e.to_string()))?;
             let options = UploadToContainerOptionsBuilder::default().path(MOUNT).build();
             let sent = self.engine.docker.upload_to_container(&name, Some(options), bollard::body_full(tar.into()));
             sent.await.map_err(|e| EngineError::new("copy the files into the volume").caused_by(words(&e)))?;
@@ -281,7 +279,8 @@ fn start_error(step: &str, why: &str) -> EngineError {
     if why.contains("exec format error") {
         error.hint("the image is for another platform; use an engine of that platform or `--method job`")
     } else if why.contains("no such file") || why.contains("not found") {
-        error.hint(format!("the image has no {RUNTIME}: it is not an image of CAPTF; name the right one with `--image`"))
+        error
+            .hint(format!("the image has no {RUNTIME}: it is not an image of CAPTF; name the right one with `--image`"))
     } else {
         error
     }

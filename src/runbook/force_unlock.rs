@@ -159,7 +159,8 @@ fn gate(facts: &LockFacts, ruling: &Ruling<'_>, wish: &Wish, now: Timestamp) -> 
     let lease_seen = || facts.lease.found().map(holder_evidence);
     match ruling {
         Ruling::Free { .. } => {
-            let seen = lease_seen().unwrap_or_else(|| Evidence::new(format!("Lease/{}", facts.lease_name()), "not found"));
+            let seen =
+                lease_seen().unwrap_or_else(|| Evidence::new(format!("Lease/{}", facts.lease_name()), "not found"));
             Gate::Ends(Decision::Nothing, Finding::new(Code::UnlockNothing, seen))
         }
         Ruling::Live { pod } => {
@@ -281,7 +282,8 @@ fn binary_cannot(facts: &LockFacts, judgement: &Judgement) -> Option<Finding> {
     let why = judgement.findings.iter().filter(|f| CODES.contains(&f.code));
     let mut seen: Vec<Evidence> = why.filter_map(|f| f.evidence.first().cloned()).collect();
     // Whatever the reason, without a readable state the binary does not get as far as the lock.
-    let state_reads = matches!(&facts.state.content, Some(Reading::Found(crate::facts::state::StateContent::Readable { .. })));
+    let state_reads =
+        matches!(&facts.state.content, Some(Reading::Found(crate::facts::state::StateContent::Readable { .. })));
     if seen.is_empty() && !state_reads {
         let source = format!("Secret/{}", state_secret(&facts.object.suffix()));
         seen.push(Evidence::new(source, "holds no state that can be read"));
@@ -292,11 +294,7 @@ fn binary_cannot(facts: &LockFacts, judgement: &Judgement) -> Option<Finding> {
 }
 
 /// The image to run, with where it was recorded.
-fn image_of(
-    reads: &UnlockReads,
-    wish: &Wish,
-    gaps: &mut Vec<Gap>,
-) -> Result<Option<(String, String)>, Box<Finding>> {
+fn image_of(reads: &UnlockReads, wish: &Wish, gaps: &mut Vec<Gap>) -> Result<Option<(String, String)>, Box<Finding>> {
     if wish.method == Method::Lease {
         return Ok(None);
     }
@@ -327,9 +325,13 @@ fn image_of(
 fn ready(plan: &Plan, facts: &LockFacts, signs: Vec<Evidence>) -> Finding {
     let shown = if plan.lock_id.is_empty() { "\"\"" } else { &plan.lock_id };
     let mut finding = Finding::new(Code::UnlockReady, Evidence::new(format!("Lease/{} holder", plan.lease), shown))
-        .seen(Evidence::new("held by", plan.holder.clone()).at(
-            facts.lease.found().and_then(|l| l.info.info()).and_then(|i| i.created),
-        ))
+        .seen(
+            Evidence::new("held by", plan.holder.clone()).at(facts
+                .lease
+                .found()
+                .and_then(|l| l.info.info())
+                .and_then(|i| i.created)),
+        )
         .seen_all(signs)
         .with("method", plan.method.as_str());
     if let Some((image, source)) = &plan.image {

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 
 use super::code::Code;
 use super::force_unlock::{Decision, Judged, Method, Plan, Wish, judge};
-use super::lock_tests::{change, gap, held, healthy, job, lease, live, now, pod, stale};
+use super::lock_tests::{change, gap, healthy, held, job, lease, live, now, pod, stale};
 use crate::captf::lock_info::LockInfoReading;
 use crate::facts::job::JobOutcome;
 use crate::facts::lease::Holder;
@@ -45,7 +45,12 @@ fn digest() -> String {
 fn reads(facts: &LockFacts) -> UnlockReads {
     UnlockReads {
         records: vec![record(Some(&digest())), Reading::Absent, Reading::Absent],
-        signs: Signs { pods: Some(Reading::Found(Vec::new())), lease_changed: None, state_changed: None, watched: None },
+        signs: Signs {
+            pods: Some(Reading::Found(Vec::new())),
+            lease_changed: None,
+            state_changed: None,
+            watched: None,
+        },
         selected: facts.state.selected.clone(),
     }
 }
@@ -87,14 +92,26 @@ fn a_foreign_lock_over_a_readable_state_can_be_released_by_every_method() {
 /// What no method and no flag gets past.
 #[test]
 fn what_is_refused_is_refused_by_every_method_and_flag() {
-    let unfinished = |f: &mut LockFacts| f.jobs = Reading::Found(vec![job("captf-c-prod-apply-a4-5e1f00", JobOutcome::Unfinished, 0)]);
+    let unfinished = |f: &mut LockFacts| {
+        f.jobs = Reading::Found(vec![job("captf-c-prod-apply-a4-5e1f00", JobOutcome::Unfinished, 0)])
+    };
     let rows: Vec<(&str, LockFacts, Decision, Code)> = vec![
         ("free", healthy(), Decision::Nothing, Code::UnlockNothing),
         ("live", live("Running"), Decision::Refuse, Code::UnlockLive),
         ("live in a phase that nobody knows", live("Unknown"), Decision::Refuse, Code::UnlockLive),
         ("a Job runs", change(foreign(), unfinished), Decision::Wait, Code::UnlockJobRunning),
-        ("no Jobs", change(foreign(), |f| f.jobs = Reading::Unreadable(gap())), Decision::Refuse, Code::UnlockUndetermined),
-        ("no Lease", change(foreign(), |f| f.lease = Reading::Unreadable(gap())), Decision::Refuse, Code::UnlockUndetermined),
+        (
+            "no Jobs",
+            change(foreign(), |f| f.jobs = Reading::Unreadable(gap())),
+            Decision::Refuse,
+            Code::UnlockUndetermined,
+        ),
+        (
+            "no Lease",
+            change(foreign(), |f| f.lease = Reading::Unreadable(gap())),
+            Decision::Refuse,
+            Code::UnlockUndetermined,
+        ),
         (
             "the pod may not be read",
             change(stale(), |f| f.holder_pod = Some(Reading::Unreadable(gap()))),
@@ -146,7 +163,12 @@ fn what_is_refused_is_refused_by_every_method_and_flag() {
             Decision::Refuse,
             Code::UnlockStateUnprotected,
         ),
-        ("no Cluster is named", change(foreign(), |f| f.about.cluster_name = None), Decision::Refuse, Code::UnlockUnproven),
+        (
+            "no Cluster is named",
+            change(foreign(), |f| f.about.cluster_name = None),
+            Decision::Refuse,
+            Code::UnlockUnproven,
+        ),
         (
             "the state may not be listed",
             change(foreign(), |f| f.state.selected = Reading::Unreadable(gap())),
@@ -200,9 +222,7 @@ fn where_the_ids_differ_the_holder_is_unknown_and_its_own_id_counts() {
 
 #[test]
 fn what_the_binary_cannot_release_goes_by_the_lease_only() {
-    let with_lease = |holder, info| {
-        change(foreign(), |f| f.lease = Reading::Found(lease(holder, info)))
-    };
+    let with_lease = |holder, info| change(foreign(), |f| f.lease = Reading::Found(lease(holder, info)));
     let id = || Holder::Id("00000001-0000-4000-8000-000000000001".into());
     let content = |content| change(foreign(), |f| f.state.content = Some(Reading::Found(content)));
     let rows = [
@@ -259,9 +279,8 @@ fn a_pod_that_has_not_ended_or_a_change_while_watching_refuses() {
         judge(&facts, &reads, &wish(Method::Lease), now())
     };
     let elsewhere = |phase| Reading::Found(vec![("other".to_string(), named(phase))]);
-    let watched = |changes: &[&str]| {
-        Some(Watched { seconds: 60, changes: changes.iter().map(|c| c.to_string()).collect() })
-    };
+    let watched =
+        |changes: &[&str]| Some(Watched { seconds: 60, changes: changes.iter().map(|c| c.to_string()).collect() });
     let nobody = || Reading::Found(Vec::new());
     for (name, judged, expected) in [
         ("running elsewhere", with(elsewhere("Running"), None), Code::UnlockHolderSeen),
@@ -303,7 +322,11 @@ fn an_image_without_certainty_is_not_run() {
         ("the status", vec![Reading::Absent, Reading::Absent, good()], Code::UnlockReady),
         ("no digest anywhere", vec![record(None), Reading::Absent, record(None)], Code::UnlockNoImage),
         ("nothing", vec![Reading::Absent, Reading::Absent, Reading::Absent], Code::UnlockNoImage),
-        ("the record that counts may not be read", vec![Reading::Unreadable(gap()), good(), good()], Code::UnlockNoImage),
+        (
+            "the record that counts may not be read",
+            vec![Reading::Unreadable(gap()), good(), good()],
+            Code::UnlockNoImage,
+        ),
     ] {
         assert_eq!(codes(&with(records)), [expected], "{name}");
     }

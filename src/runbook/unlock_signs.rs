@@ -43,7 +43,8 @@ pub fn signs_of_life(facts: &LockFacts, signs: &Signs, now: Timestamp) -> SignsO
         }
         Some(Reading::Absent) | None => {}
     }
-    for (what, at) in [("the Lease last changed", signs.lease_changed), ("the state last changed", signs.state_changed)] {
+    for (what, at) in [("the Lease last changed", signs.lease_changed), ("the state last changed", signs.state_changed)]
+    {
         if let Some(at) = at {
             evidence.push(Evidence::new(what, relative(at, now)).at(Some(at)));
         }
@@ -54,7 +55,8 @@ pub fn signs_of_life(facts: &LockFacts, signs: &Signs, now: Timestamp) -> SignsO
             "nothing changed; a lock is never renewed, so that proves nothing",
         )),
         Some(watched) => {
-            let seen = |change: &String| Evidence::new(format!("while watching for {}s", watched.seconds), change.clone());
+            let seen =
+                |change: &String| Evidence::new(format!("while watching for {}s", watched.seconds), change.clone());
             alive.extend(watched.changes.iter().map(seen));
         }
         None => {}
@@ -107,6 +109,8 @@ fn look_at(facts: &LockFacts) -> Vec<String> {
         all.extend(holders.map(|h| format!("the holder's host is an address of {h}")));
     }
     let cut = host.pods_cut_to_host.as_ref().and_then(Reading::found).into_iter().flatten();
-    all.extend(cut.map(|pod| format!("Pod {}/{pod} has a name that is cut to the holder's host", facts.object.namespace)));
+    all.extend(
+        cut.map(|pod| format!("Pod {}/{pod} has a name that is cut to the holder's host", facts.object.namespace)),
+    );
     all
 }

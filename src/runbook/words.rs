@@ -191,7 +191,15 @@ fn fill(text: &str, values: &Values, quote: Quote) -> Result<String, Vec<&'stati
 
 /// Values that are commands or several words by design; their makers quote each word.
 const WHOLE: [&str; 10] = [
-    "kubectl", "captf", "labels", "claim_target", "make_files", "make_volume", "copy_files", "run_init", "run_unlock",
+    "kubectl",
+    "captf",
+    "labels",
+    "claim_target",
+    "make_files",
+    "make_volume",
+    "copy_files",
+    "run_init",
+    "run_unlock",
     "clean_up",
 ];
 

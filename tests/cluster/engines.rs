@@ -53,7 +53,8 @@ impl Engines {
         let mut line = String::new();
         let stdout = child.stdout.take().expect("a pipe");
         BufReader::new(stdout).read_line(&mut line).expect("what tests/engines.sh prints");
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("tests/engines.sh failed: {e}: {line}"));
+        let said: Value =
+            serde_json::from_str(&line).unwrap_or_else(|e| panic!("tests/engines.sh failed: {e}: {line}"));
         let text = |key: &str| said[key].as_str().expect("a text").to_string();
         Self {
             docker: text("docker"),

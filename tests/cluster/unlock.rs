@@ -445,11 +445,15 @@ fn the_printed_commands_do_the_same_by_hand() {
     dry.args(["lock", "force-unlock", "tfc/prod", "-n", name, "--dry-run", "-o", "json"]);
     let output = run(dry.args(["--service-account", "captf-unlocker"]));
     exits(&output, 0, &[&id, "unlock-ready"]);
-    assert!(ground.find("Lease", name, &format!("captf-claim-{}", workspace.suffix)).is_none(), "a dry run claims nothing");
+    assert!(
+        ground.find("Lease", name, &format!("captf-claim-{}", workspace.suffix)).is_none(),
+        "a dry run claims nothing"
+    );
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let ready = &report["items"][0]["findings"][0];
     let steps = ready["nextSteps"].as_array().expect("steps");
-    let commands: Vec<&str> = steps.iter().filter_map(|s| s["command"].as_str()).filter(|c| !c.contains("captf lock")).collect();
+    let commands: Vec<&str> =
+        steps.iter().filter_map(|s| s["command"].as_str()).filter(|c| !c.contains("captf lock")).collect();
     assert_eq!(commands.len(), 6, "{commands:?}");
     let folder = tempfile::tempdir().expect("a folder");
     let kubectl = ground.kubectl.parent().expect("a folder").display().to_string();
@@ -495,8 +499,14 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     assert_eq!(all.ours(&all.docker, name), Vec::<String>::new());
     assert_eq!(workspace.holder().as_deref(), Some(id.as_str()));
 
-    // An engine that never answers: only the second interruption gets out.
+    // An engine that then stands still: only the second interruption gets out.
     let silent = std::os::unix::net::UnixListener::bind(all.dir.join("silent.sock")).expect("a socket");
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in silent.incoming().flatten() {
+            kept.push(thread::spawn(move || only_introduces_itself(stream)));
+        }
+    });
     let url = format!("unix://{}", all.dir.join("silent.sock").display());
     let mut command = unlock(ground, &Call { engine: &url, ..call });
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
@@ -511,7 +521,30 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     let output = child.wait_with_output().expect("wait");
     exits(&output, 130, &["once more to leave at once", "the claim stays", "claim reclaim terraformcluster/prod"]);
     assert!(ground.find("Lease", name, &claim).is_some());
-    drop(silent);
+}
+
+/// An engine that answers `/version`, `/info` and for any image, and leaves every other request waiting.
+fn only_introduces_itself(mut stream: std::os::unix::net::UnixStream) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    loop {
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return,
+        }
+        if head.ends_with(b"\r\n\r\n") {
+            let request = String::from_utf8_lossy(&std::mem::take(&mut head)).into_owned();
+            let line = request.lines().next().unwrap_or_default().to_string();
+            if line.contains("/version ") || line.contains("/info ") || line.contains("/images/") {
+                let body = r#"{"ApiVersion":"1.41","Version":"0","Arch":"amd64","OperatingSystem":"none","Id":"x"}"#;
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).expect("answer");
+            }
+        }
+    }
 }
 
 #[test]
@@ -568,7 +601,8 @@ fn the_gap_after_a_job_is_waited_for_and_a_change_while_watching_refuses() {
     let mut ended = ground.get("Job", name, "captf-c-prod-refresh-a1-abc123");
     let at = "2026-01-10T08:10:00Z";
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": at});
-    ended["status"] = json!({"failed": 1, "startTime": at, "conditions": [condition("FailureTarget"), condition("Failed")]});
+    ended["status"] =
+        json!({"failed": 1, "startTime": at, "conditions": [condition("FailureTarget"), condition("Failed")]});
     let path = format!("/apis/batch/v1/namespaces/{name}/jobs/captf-c-prod-refresh-a1-abc123/status");
     ground.request("PUT", &path, Some(&ended)).unwrap_or_else(|refused| panic!("PUT {path}: {refused:?}"));
     thread::sleep(Duration::from_secs(5));
@@ -615,7 +649,11 @@ fn kubelet(ground: &Ground, engines: &Engines, namespace: &str) -> Vec<String> {
     for container in [&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]] {
         let word = |value: &Value| value.as_str().expect("a text").to_string();
         let mut args: Vec<String> = ["run", "--rm", "--network", "host", "--cap-drop", "ALL"].map(String::from).into();
-        for (from, to) in [("root", "/captf/root:ro"), ("work", "/captf/work"), ("account", "/var/run/secrets/kubernetes.io/serviceaccount:ro")] {
+        for (from, to) in [
+            ("root", "/captf/root:ro"),
+            ("work", "/captf/work"),
+            ("account", "/var/run/secrets/kubernetes.io/serviceaccount:ro"),
+        ] {
             args.extend(["-v".to_string(), mount(from, to)]);
         }
         args.extend(["-e".to_string(), "KUBERNETES_SERVICE_HOST=127.0.0.1".to_string()]);
@@ -633,7 +671,8 @@ fn kubelet(ground: &Ground, engines: &Engines, namespace: &str) -> Vec<String> {
     let name = job["metadata"]["name"].as_str().expect("a name");
     let mut done = ground.get("Job", namespace, name);
     let at = "2026-01-10T08:00:00Z";
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "CompletionsReached", "lastTransitionTime": at});
+    let condition =
+        |kind: &str| json!({"type": kind, "status": "True", "reason": "CompletionsReached", "lastTransitionTime": at});
     done["status"] = json!({"startTime": at, "completionTime": at, "succeeded": 1,
         "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]});
     let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status");
@@ -661,7 +700,10 @@ fn a_job_of_the_cluster_releases_the_lock_too() {
     exits(&output, 0, &["info[unlock-done]", "Job captf-unlock-", "ServiceAccount"]);
     assert_eq!(workspace.holder(), None);
     assert_eq!(state_version(ground, &workspace), before);
-    assert!(ground.list("Job", name, "").iter().all(|j| !j["metadata"]["deletionTimestamp"].is_null()), "the Job stays");
+    assert!(
+        ground.list("Job", name, "").iter().all(|j| !j["metadata"]["deletionTimestamp"].is_null()),
+        "the Job stays"
+    );
 }
 
 #[test]
@@ -675,7 +717,9 @@ fn of_two_operators_at_once_exactly_one_acts_in_each_of_a_hundred_rounds() {
     let held = ground.get("Lease", name, &workspace.lease());
     for round in 0..100 {
         let outputs: Vec<Output> = thread::scope(|scope| {
-            let call = || run(&mut unlock(ground, &Call { namespace: name, engine: "", id: &id, more: &["--method", "lease"] }));
+            let call = || {
+                run(&mut unlock(ground, &Call { namespace: name, engine: "", id: &id, more: &["--method", "lease"] }))
+            };
             let both = [scope.spawn(call), scope.spawn(call)];
             both.map(|b| b.join().expect("a run")).into()
         });
