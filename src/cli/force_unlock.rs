@@ -15,6 +15,8 @@ use super::{unlock_ask, unlock_by_hand, unlock_job, unlock_run};
 use crate::cluster::lock::read_lock_facts;
 use crate::cluster::unlock::read_unlock;
 use crate::cluster::unlock_write::{Audit, create_event, who_am_i};
+use crate::engine::connect::{Engine, open};
+use crate::engine::endpoint::Surroundings;
 use crate::facts::lock::LockFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
@@ -151,6 +153,15 @@ impl ForceUnlockArgs {
     }
 }
 
+/// What is done, after it was confirmed.
+pub struct Call<'a> {
+    pub global: &'a GlobalArgs,
+    pub args: &'a ForceUnlockArgs,
+    pub plan: &'a Plan,
+    /// There for [`Method::Runtime`].
+    pub engine: Option<&'a Engine>,
+}
+
 /// How the change ended.
 pub enum Outcome {
     /// The Lease was read without a holder; with evidence of how.
@@ -169,9 +180,13 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
         let session = Session::open(global)?;
         let object = named(&session, kind, &name).await?;
         let observe = args.observe.and_then(|t| t.0).map(|d| d.as_secs()).filter(|_| session.live);
-        let mut looked = look(&session, &object, args, observe).await?;
+        let mut looked = look(&session, &object, args, None).await?;
         if args.wait && session.live {
-            looked = wait_for_gap(&session, &object, args, observe, looked).await?;
+            looked = wait_for_gap(&session, &object, args, looked).await?;
+        }
+        // Watching is worth its time only where nothing else refuses.
+        if observe.is_some() && matches!(looked.1.decision, Decision::Go(_)) {
+            looked = look(&session, &object, args, observe).await?;
         }
         let (facts, judged) = looked;
         let plan = match &judged.decision {
@@ -183,9 +198,16 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
             let judged = unlock_by_hand::with_commands(&session, global, &facts, args, &plan, judged);
             return show(&session, global, &facts, &judged, OK);
         }
-        unlock_ask::confirm(&session, &facts, &plan, &judged, args)?;
+        // Without an engine there is nothing to ask, and the question names the engine.
+        let engine = match plan.method {
+            Method::Runtime => Some(open(&Surroundings::of_this_process(args.engine.as_deref())).await?),
+            Method::Job | Method::Lease => None,
+        };
+        let place = engine.as_ref().map(Engine::describe);
+        unlock_ask::confirm(&session, &facts, &plan, &judged, args, place.as_deref())?;
+        let call = Call { global, args, plan: &plan, engine: engine.as_ref() };
         let outcome = with_claim(&session, &object, "force-unlock", args.without_claim, async |claim: &Claim| {
-            change(&session, global, &object, args, &plan, claim).await
+            change(&session, &object, &call, claim).await
         })
         .await?;
         conclude(&session, global, &object, args, &plan, outcome).await
@@ -220,7 +242,6 @@ async fn wait_for_gap(
     session: &Session,
     object: &ObjectRef,
     args: &ForceUnlockArgs,
-    observe: Option<u64>,
     mut looked: (LockFacts, Judged),
 ) -> Result<(LockFacts, Judged), CommandError> {
     let mut said = String::new();
@@ -235,21 +256,17 @@ async fn wait_for_gap(
         tokio::time::sleep(WAIT_INTERVAL).await;
         looked = look(session, object, args, None).await?;
     }
-    if observe.is_some() && !matches!(looked.1.decision, Decision::Nothing | Decision::Refuse) {
-        looked = look(session, object, args, observe).await?;
-    }
     Ok(looked)
 }
 
 /// Under the claim: judges once more, and releases exactly the lock that was confirmed.
 async fn change(
     session: &Session,
-    global: &GlobalArgs,
     object: &ObjectRef,
-    args: &ForceUnlockArgs,
-    plan: &Plan,
+    call: &Call<'_>,
     claim: &Claim,
 ) -> Result<Outcome, CommandError> {
+    let (args, plan) = (call.args, call.plan);
     let (facts, judged) = look(session, object, args, None).await?;
     match &judged.decision {
         Decision::Go(again) if is_same_lock(plan, again) && again.image == plan.image => {}
@@ -262,10 +279,11 @@ async fn change(
         }
     }
     claim.fence().await?;
-    match plan.method {
-        Method::Lease => unlock_run::by_lease(session, object, plan).await,
-        Method::Runtime => unlock_run::by_runtime(session, global, &facts, args, plan, claim).await,
-        Method::Job => unlock_job::by_job(session, &facts, args, plan, claim).await,
+    match (plan.method, call.engine) {
+        (Method::Runtime, Some(engine)) => unlock_run::by_runtime(session, &facts, call, engine, claim).await,
+        (Method::Job, _) => unlock_job::by_job(session, &facts, args, plan, claim).await,
+        (Method::Lease, _) => unlock_run::by_lease(session, object, plan).await,
+        (Method::Runtime, None) => Err(CommandError::failed("no container engine was opened")),
     }
 }
 
@@ -283,6 +301,10 @@ async fn conclude(
     plan: &Plan,
     outcome: Outcome,
 ) -> Result<u8, CommandError> {
+    if matches!(outcome, Outcome::Released(_)) {
+        // Said before anything else can fail.
+        stderr_line(&format!("Lock {} was released.", shown_id(plan)));
+    }
     let (facts, mut judged) = look(session, object, args, None).await?;
     let (finding, code) = match outcome {
         Outcome::Released(evidence) => {

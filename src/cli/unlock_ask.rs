@@ -17,8 +17,9 @@ pub fn confirm(
     plan: &Plan,
     judged: &Judged,
     args: &ForceUnlockArgs,
+    engine: Option<&str>,
 ) -> Result<(), CommandError> {
-    summary(session, facts, plan, judged, args);
+    summary(session, facts, plan, judged, args, engine);
     if let Some(id) = &args.lock_id {
         return matches_flags(plan, id, args.holder.as_deref().unwrap_or_default());
     }
@@ -51,7 +52,14 @@ fn matches_flags(plan: &Plan, id: &str, holder: &str) -> Result<(), CommandError
     Ok(())
 }
 
-fn summary(session: &Session, facts: &LockFacts, plan: &Plan, judged: &Judged, args: &ForceUnlockArgs) {
+fn summary(
+    session: &Session,
+    facts: &LockFacts,
+    plan: &Plan,
+    judged: &Judged,
+    args: &ForceUnlockArgs,
+    engine: Option<&str>,
+) {
     // Every line is escaped as a whole, so that no text from the cluster can add one or move the cursor.
     let line = |label: &str, text: &str| stderr_line(&format!("  {label:<10}{text}"));
     let object = &facts.object;
@@ -79,8 +87,7 @@ fn summary(session: &Session, facts: &LockFacts, plan: &Plan, judged: &Judged, a
             let (image, source) = plan.image.clone().unwrap_or_default();
             line("image", &format!("{image} ({source})"));
             line("will run", &format!("init, then force-unlock -no-color -force {}", plan.lock_id));
-            let place = if plan.method == Method::Job { "a Job in the cluster" } else { "a local container engine" };
-            line("in", place);
+            line("in", engine.unwrap_or("a Job in the cluster"));
             line("as", &super::unlock_run::identity(facts, args));
         }
     }

@@ -1,19 +1,20 @@
 //! The ways to release a lock: the Lease itself, the pinned binary in a local engine, or in a Job.
 
+use std::io::IsTerminal;
+
 use jiff::Timestamp;
 
 use super::args::GlobalArgs;
 use super::claimed::Claim;
 use super::error::CommandError;
-use super::force_unlock::{CredentialsArg, ForceUnlockArgs, Outcome};
+use super::force_unlock::{Call, CredentialsArg, ForceUnlockArgs, Outcome};
 use super::session::Session;
 use crate::captf::time::seconds_between;
 use crate::claim::HolderId;
 use crate::cluster::access::{access, own_login, request_token};
 use crate::cluster::leases::read_lock;
 use crate::cluster::unlock_write::{JudgedLock, clear_lease};
-use crate::engine::connect::{Engine, EngineError, open};
-use crate::engine::endpoint::Surroundings;
+use crate::engine::connect::{Engine, EngineError};
 use crate::engine::files::{Access, Login, files};
 use crate::engine::steps::{Backend, Said, force_unlock, init, said};
 use crate::engine::workshop::{Job, Ran};
@@ -134,27 +135,32 @@ pub fn backend(facts: &LockFacts, plan: &Plan, in_cluster: bool) -> Backend {
 /// Releases the lock with the pinned binary in two containers of a local engine.
 pub async fn by_runtime(
     session: &Session,
-    global: &GlobalArgs,
     facts: &LockFacts,
-    args: &ForceUnlockArgs,
-    plan: &Plan,
+    call: &Call<'_>,
+    engine: &Engine,
     claim: &Claim,
 ) -> Result<Outcome, CommandError> {
-    let engine = open(&Surroundings::of_this_process(args.engine.as_deref())).await?;
-    stderr_line(&format!("Using {}.", engine.describe()));
+    let (args, plan) = (call.args, call.plan);
     let (reference, _) = plan.image.clone().unwrap_or_default();
-    let mut shown = progress;
+    let mut pulled = false;
+    let mut shown = |text: &str| {
+        pulled = true;
+        progress(text);
+    };
     let image = tokio::select! {
-        image = image::ensure(&engine, &reference, &mut shown) => image?,
+        image = image::ensure(engine, &reference, &mut shown) => image?,
         () = claim.interrupted() => return Err(CommandError::interrupted("interrupted while the image was pulled")),
     };
-    let (access, expires) = access_of(session, global, facts, args, &engine).await?;
+    if pulled && std::io::stderr().is_terminal() {
+        stderr_line("");
+    }
+    let (access, expires) = access_of(session, call.global, facts, args).await?;
     let network = network::choose(&access.server, engine.place, &engine.info, cfg!(target_os = "linux"));
     let network = network.map_err(CommandError::failed)?;
     let tls_server_name = access.tls_server_name.clone().or(network.tls_server_name);
     let access = Access { server: network.server, tls_server_name, ..access };
     let job = Job {
-        engine: &engine,
+        engine,
         image,
         reference,
         object: format!(
@@ -250,7 +256,6 @@ async fn access_of(
     global: &GlobalArgs,
     facts: &LockFacts,
     args: &ForceUnlockArgs,
-    _engine: &Engine,
 ) -> Result<(Access, Option<Timestamp>), CommandError> {
     let connection = global.connection.connection();
     let (login, expires) = match args.credentials {
@@ -279,7 +284,7 @@ async fn access_of(
 
 /// One line that is written over, on a terminal only.
 fn progress(text: &str) {
-    use std::io::{IsTerminal, Write};
+    use std::io::Write;
     let mut stderr = std::io::stderr().lock();
     if stderr.is_terminal() {
         let _ = write!(stderr, "\rpulling {}", visible(text)).and_then(|()| stderr.flush());

@@ -14,6 +14,7 @@ pub struct Engines {
     pub docker: String,
     pub podman: String,
     pub registry: String,
+    docker_pid: u64,
     pub dir: PathBuf,
     _process: Child,
     _folder: tempfile::TempDir,
@@ -33,7 +34,14 @@ pub fn engines() -> &'static Engines {
 }
 
 impl Engines {
-    fn start() -> Self {
+    /// Kills this Docker's daemon. For engines of one's own only.
+    pub fn kill_docker(&self) {
+        let status = Command::new("kill").args(["-KILL", &self.docker_pid.to_string()]).status().expect("run kill");
+        assert!(status.success(), "the daemon was gone already");
+    }
+
+    /// Engines of one's own, for tests that kill them.
+    pub fn start() -> Self {
         let folder = tempfile::Builder::new().prefix("captf-engines-").tempdir().expect("a folder for the engines");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engines.sh");
         let mut child = Command::new(script)
@@ -52,6 +60,7 @@ impl Engines {
             docker: text("docker"),
             podman: text("podman"),
             registry: text("registry"),
+            docker_pid: said["docker_pid"].as_u64().expect("a process ID"),
             dir: folder.path().to_path_buf(),
             _process: child,
             _folder: folder,

@@ -499,8 +499,14 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     assert_eq!(all.ours(&all.docker, name), Vec::<String>::new());
     assert_eq!(workspace.holder().as_deref(), Some(id.as_str()));
 
-    // An engine that never answers: only the second interruption gets out.
+    // An engine that then stands still: only the second interruption gets out.
     let silent = std::os::unix::net::UnixListener::bind(all.dir.join("silent.sock")).expect("a socket");
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in silent.incoming().flatten() {
+            kept.push(thread::spawn(move || only_introduces_itself(stream)));
+        }
+    });
     let url = format!("unix://{}", all.dir.join("silent.sock").display());
     let mut command = unlock(ground, &Call { engine: &url, ..call });
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
@@ -515,7 +521,189 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     let output = child.wait_with_output().expect("wait");
     exits(&output, 130, &["once more to leave at once", "the claim stays", "claim reclaim terraformcluster/prod"]);
     assert!(ground.find("Lease", name, &claim).is_some());
-    drop(silent);
+}
+
+/// An engine that answers `/version`, `/info` and for any image, and leaves every other request waiting.
+fn only_introduces_itself(mut stream: std::os::unix::net::UnixStream) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    loop {
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return,
+        }
+        if head.ends_with(b"\r\n\r\n") {
+            let request = String::from_utf8_lossy(&std::mem::take(&mut head)).into_owned();
+            let line = request.lines().next().unwrap_or_default().to_string();
+            if line.contains("/version ") || line.contains("/info ") || line.contains("/images/") {
+                let body = r#"{"ApiVersion":"1.41","Version":"0","Arch":"amd64","OperatingSystem":"none","Id":"x"}"#;
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).expect("answer");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn a_daemon_that_is_killed_at_work_is_named_and_the_claim_is_given_back() {
+    let (ground, own) = (ground(), Engines::start());
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    let image = own.image(&Runtime::terraform(), "team/terraform", "");
+    object(ground, name, &image);
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let call = Call { namespace: name, engine: &own.docker, id: &id, more: &[] };
+    let child = unlock(ground, &call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
+    let begin = Instant::now();
+    while own.ours(&own.docker, name).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing appeared in the engine");
+    }
+    own.kill_docker();
+    let output = child.wait_with_output().expect("wait");
+    exits(&output, 1, &["error: ", "the next force-unlock removes it"]);
+    assert_eq!(workspace.holder().as_deref(), Some(id.as_str()));
+    assert!(ground.find("Lease", name, &format!("captf-claim-{}", workspace.suffix)).is_none(), "the claim stays");
+}
+
+#[test]
+#[ignore = "needs the test ground (make test)"]
+fn the_gap_after_a_job_is_waited_for_and_a_change_while_watching_refuses() {
+    let ground = ground();
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    object(ground, name, terraform_image());
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let uid = ground.get("TerraformCluster", name, "prod")["metadata"]["uid"].clone();
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "captf-c-prod-refresh-a1-abc123", "namespace": name,
+            "labels": {"captf.infrastructure.cluster.x-k8s.io/owner-kind": "TerraformCluster",
+                "captf.infrastructure.cluster.x-k8s.io/owner-name": "prod",
+                "captf.infrastructure.cluster.x-k8s.io/op": "refresh"},
+            "ownerReferences": [{"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+                "kind": "TerraformCluster", "name": "prod", "uid": uid, "controller": true}]},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "source", "image": "x"}]}}},
+    });
+    ground.apply_value(job.clone());
+    let at_once = Call { namespace: name, engine: "", id: &id, more: &["--method", "lease"] };
+    exits(&run(&mut unlock(ground, &at_once)), 4, &["warning[unlock-waits-for-job]", "--wait"]);
+    // Something writes to the Lease while it is watched.
+    let start = |more: &[&str]| {
+        let mut command = unlock(ground, &Call { more, ..at_once });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start")
+    };
+    let waiting = start(&["--method", "lease", "--wait", "--observe", "8s"]);
+    thread::sleep(Duration::from_secs(3));
+    let mut ended = ground.get("Job", name, "captf-c-prod-refresh-a1-abc123");
+    let at = "2026-01-10T08:10:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": at});
+    ended["status"] =
+        json!({"failed": 1, "startTime": at, "conditions": [condition("FailureTarget"), condition("Failed")]});
+    let path = format!("/apis/batch/v1/namespaces/{name}/jobs/captf-c-prod-refresh-a1-abc123/status");
+    ground.request("PUT", &path, Some(&ended)).unwrap_or_else(|refused| panic!("PUT {path}: {refused:?}"));
+    thread::sleep(Duration::from_secs(5));
+    let mut lease = ground.get("Lease", name, &workspace.lease());
+    lease["metadata"]["annotations"]["touched"] = json!("yes");
+    replace(ground, "Lease", &lease);
+    let output = waiting.wait_with_output().expect("wait");
+    exits(&output, 4, &["Waiting for Job captf-c-prod-refresh", "error[unlock-holder-seen]", "the Lease: version"]);
+    // Nothing changes: it goes on.
+    let output = start(&["--method", "lease", "--wait", "--observe", "3s"]).wait_with_output().expect("wait");
+    exits(&output, 0, &["info[unlock-done]"]);
+    assert_eq!(workspace.holder(), None);
+}
+
+/// What a kubelet would do with the Job's pod: init container, then container, in a real Docker.
+fn kubelet(ground: &Ground, engines: &Engines, namespace: &str) -> Vec<String> {
+    let start = Instant::now();
+    let job = loop {
+        let jobs = ground.list("Job", namespace, "kubectl.captf.io/force-unlock");
+        if let Some(job) = jobs.first() {
+            break job.clone();
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "no Job was created");
+    };
+    let pod = &job["spec"]["template"];
+    let folder = tempfile::tempdir_in(&engines.dir).expect("a folder");
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        std::fs::write(file, text).expect("a file");
+    };
+    let account = pod["spec"]["serviceAccountName"].as_str().expect("a ServiceAccount");
+    let kubeconfig = std::fs::read_to_string(ground.token_kubeconfig(namespace, account)).expect("a kubeconfig");
+    let kubeconfig: Value = serde_json::from_str(&kubeconfig).expect("JSON");
+    write("account/token", kubeconfig["users"][0]["user"]["token"].as_str().expect("a token"));
+    write("account/ca.crt", &std::fs::read_to_string(&ground.ca).expect("the authority"));
+    write("account/namespace", namespace);
+    let main = pod["metadata"]["annotations"]["kubectl.captf.io/main.tf.json"].as_str().expect("the root module");
+    write("root/main.tf.json", main);
+    write("work/.keep", "");
+    let port = ground.server.rsplit_once(':').expect("a port").1.to_string();
+    let mount = |from: &str, to: &str| format!("{}:{to}", folder.path().join(from).display());
+    let mut outputs = Vec::new();
+    for container in [&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]] {
+        let word = |value: &Value| value.as_str().expect("a text").to_string();
+        let mut args: Vec<String> = ["run", "--rm", "--network", "host", "--cap-drop", "ALL"].map(String::from).into();
+        for (from, to) in [
+            ("root", "/captf/root:ro"),
+            ("work", "/captf/work"),
+            ("account", "/var/run/secrets/kubernetes.io/serviceaccount:ro"),
+        ] {
+            args.extend(["-v".to_string(), mount(from, to)]);
+        }
+        args.extend(["-e".to_string(), "KUBERNETES_SERVICE_HOST=127.0.0.1".to_string()]);
+        args.extend(["-e".to_string(), format!("KUBERNETES_SERVICE_PORT={port}")]);
+        for variable in container["env"].as_array().expect("an environment") {
+            args.extend(["-e".to_string(), format!("{}={}", word(&variable["name"]), word(&variable["value"]))]);
+        }
+        args.extend(["-w".to_string(), word(&container["workingDir"]), "--entrypoint".to_string()]);
+        args.extend([word(&container["command"][0]), word(&container["image"])]);
+        args.extend(container["args"].as_array().expect("arguments").iter().map(word));
+        let output = engines.docker(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.status.success(), "{args:?}: {}", text(&output));
+        outputs.push(text(&output));
+    }
+    let name = job["metadata"]["name"].as_str().expect("a name");
+    let mut done = ground.get("Job", namespace, name);
+    let at = "2026-01-10T08:00:00Z";
+    let condition =
+        |kind: &str| json!({"type": kind, "status": "True", "reason": "CompletionsReached", "lastTransitionTime": at});
+    done["status"] = json!({"startTime": at, "completionTime": at, "succeeded": 1,
+        "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]});
+    let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status");
+    ground.request("PUT", &path, Some(&done)).unwrap_or_else(|refused| panic!("PUT {path}: {refused:?}"));
+    outputs
+}
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn a_job_of_the_cluster_releases_the_lock_too() {
+    let (ground, all) = (ground(), engines());
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    object(ground, name, terraform_image());
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let before = state_version(ground, &workspace);
+    let call = Call { namespace: name, engine: "unix:///nonexistent.sock", id: &id, more: &["--method", "job"] };
+    let output = thread::scope(|scope| {
+        let pod = scope.spawn(|| kubelet(ground, all, name));
+        let output = run(&mut unlock(ground, &call));
+        let outputs = pod.join().expect("the pod");
+        assert!(outputs[1].contains("successfully unlocked"), "{outputs:?}");
+        output
+    });
+    exits(&output, 0, &["info[unlock-done]", "Job captf-unlock-", "ServiceAccount"]);
+    assert_eq!(workspace.holder(), None);
+    assert_eq!(state_version(ground, &workspace), before);
+    assert!(
+        ground.list("Job", name, "").iter().all(|j| !j["metadata"]["deletionTimestamp"].is_null()),
+        "the Job stays"
+    );
 }
 
 #[test]
