@@ -3,12 +3,13 @@
 use clap::{Parser, Subcommand};
 
 use super::args::GlobalArgs;
+use super::completion::CompletionArgs;
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::lock::{LockArgs, LockCommand};
 use super::runbook::RunbookArgs;
 use super::version::VersionArgs;
-use super::{explain, lock, lock_history, runbook, version};
+use super::{completion, explain, lock, lock_history, runbook, version};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -35,6 +36,8 @@ pub enum Command {
     Runbook(RunbookArgs),
     /// Print the version of this plugin and of the API server
     Version(VersionArgs),
+    /// Print a script that makes a shell, or kubectl, complete this plugin (needs no cluster)
+    Completion(CompletionArgs),
 }
 
 /// Runs the command and returns its exit code.
@@ -49,6 +52,7 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
         Command::Explain(args) => explain::run(global, args),
         Command::Runbook(args) => runbook::run(global, args),
         Command::Version(args) => version::run(global, args),
+        Command::Completion(args) => completion::run(args),
     }
 }
 

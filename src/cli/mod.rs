@@ -2,6 +2,8 @@
 
 pub mod app;
 pub mod args;
+pub mod complete;
+pub mod completion;
 pub mod error;
 pub mod explain;
 pub mod lock;
@@ -24,6 +26,10 @@ use error::CommandError;
 /// Parses the arguments, runs the command, prints an error if there is one.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = args::normalize(args);
+    if args.get(1).is_some_and(|first| first == complete::WORD) {
+        let words: Vec<String> = args[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        return ExitCode::from(complete::run(&words));
+    }
     let matches = match app::Cli::command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(e) => {

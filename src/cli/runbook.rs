@@ -26,6 +26,7 @@ pub enum RunbookCommand {
     /// Print a runbook (needs no cluster)
     Show {
         /// Name of the runbook, as `runbook list` prints it
+        #[arg(value_name = "RUNBOOK")]
         name: String,
     },
 }

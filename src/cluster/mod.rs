@@ -12,6 +12,7 @@ pub mod json;
 pub mod leases;
 pub mod lock;
 pub mod meter;
+pub mod names;
 pub mod nodes;
 pub mod objects;
 pub mod orphans;
