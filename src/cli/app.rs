@@ -7,9 +7,10 @@ use super::completion::CompletionArgs;
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::lock::{LockArgs, LockCommand};
+use super::permissions::PermissionsArgs;
 use super::runbook::RunbookArgs;
 use super::version::VersionArgs;
-use super::{completion, explain, lock, lock_history, runbook, version};
+use super::{completion, explain, lock, lock_history, permissions, runbook, version};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -30,14 +31,12 @@ pub struct Cli {
 pub enum Command {
     /// Judge Terraform state locks: free, live, stale or foreign (reads only)
     Lock(LockArgs),
-    /// Print the section of a finding code: what it means and what to do (needs no cluster)
     Explain(ExplainArgs),
     /// List and print the embedded runbooks (needs no cluster)
     Runbook(RunbookArgs),
-    /// Print the version of this plugin and of the API server
     Version(VersionArgs),
-    /// Print a script that makes a shell, or kubectl, complete this plugin (needs no cluster)
     Completion(CompletionArgs),
+    Permissions(PermissionsArgs),
 }
 
 /// Runs the command and returns its exit code.
@@ -53,6 +52,7 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
         Command::Runbook(args) => runbook::run(global, args),
         Command::Version(args) => version::run(global, args),
         Command::Completion(args) => completion::run(args),
+        Command::Permissions(args) => permissions::run(global, args),
     }
 }
 

@@ -22,6 +22,9 @@ use super::render::write_stdout;
   kubectl captf completion kubectl > ~/.local/bin/kubectl_complete-captf
   chmod +x ~/.local/bin/kubectl_complete-captf
 
+  # See what a script does before it is used
+  kubectl captf completion bash | less
+
   # For `kubectl-captf`, in this bash
   source <(kubectl-captf completion bash)")]
 pub struct CompletionArgs {

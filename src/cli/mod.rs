@@ -8,6 +8,7 @@ pub mod error;
 pub mod explain;
 pub mod lock;
 pub mod lock_history;
+pub mod permissions;
 pub mod render;
 pub mod runbook;
 pub mod scope;

@@ -89,8 +89,8 @@ impl Selector {
 /// The reader that every command uses.
 #[derive(Clone)]
 pub struct Api {
-    client: kube::Client,
-    timeout: Option<Duration>,
+    pub(super) client: kube::Client,
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Api {
@@ -227,7 +227,7 @@ impl Api {
 }
 
 /// What went wrong with a request, before it is put into words.
-enum Failure {
+pub(super) enum Failure {
     Api(Box<kube::core::Status>),
     TimedOut,
     Malformed(&'static str),
@@ -253,7 +253,7 @@ impl From<kube::Error> for Failure {
 }
 
 impl Failure {
-    fn into_reading<T>(
+    pub(super) fn into_reading<T>(
         self,
         resource: &Resource,
         namespace: Option<&str>,

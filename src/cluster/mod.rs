@@ -3,10 +3,12 @@
 //! `read_*` functions do I/O; `facts_from_*` functions are pure. Commands see no difference between
 //! a live cluster and a snapshot, because both stand behind the same client.
 
+pub mod access;
 pub mod api;
 pub mod client;
 pub mod clusters;
 pub mod events;
+pub mod generation;
 pub mod jobs;
 pub mod json;
 pub mod leases;

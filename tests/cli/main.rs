@@ -5,4 +5,5 @@ mod formats;
 mod input;
 mod layers;
 mod manners;
+mod permissions;
 mod run;

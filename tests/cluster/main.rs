@@ -1,5 +1,6 @@
 //! Against a real API server, with locks written by real runtimes. Run by `make test`.
 
+mod completion;
 #[path = "../ground/mod.rs"]
 mod ground;
 mod input;
@@ -7,4 +8,5 @@ mod lock;
 mod lock_real;
 mod lock_rights;
 mod objects;
+mod permissions;
 mod plugin;

@@ -51,6 +51,10 @@ impl Line {
             Walk { command: &root, pending: None, positionals: Vec::new(), globals: Vec::new(), ended: false };
         before.iter().for_each(|word| walk.word(word));
         let (current, wanted) = walk.at_cursor(current);
+        if walk.pending.is_some_and(Arg::is_global_set) {
+            // A flag without its value could not be parsed.
+            walk.globals.pop();
+        }
         Self { current, wanted, positionals: walk.positionals, globals: walk.globals }
     }
 }
@@ -127,7 +131,8 @@ impl<'a> Walk<'a> {
         if !self.ended && current.starts_with('-') {
             return (current, Wanted::OneOf(self.flags()));
         }
-        if self.positionals.is_empty() && self.command.has_subcommands() {
+        let has_words = self.command.get_positionals().next().is_some();
+        if self.positionals.is_empty() && self.command.has_subcommands() && !has_words {
             return (current, Wanted::OneOf(self.subcommands()));
         }
         let all: Vec<&Arg> = self.command.get_positionals().collect();

@@ -151,7 +151,11 @@ fn commands(typed: &[String]) -> Vec<Candidate> {
         }
     }
     let shown = at.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help");
-    shown.map(|c| Candidate::new(c.get_name(), c.get_about().map(ToString::to_string).unwrap_or_default())).collect()
+    let check = typed.is_empty().then(|| Candidate::new("check", "Ask the API server which permissions are missing"));
+    shown
+        .map(|c| Candidate::new(c.get_name(), c.get_about().map(ToString::to_string).unwrap_or_default()))
+        .chain(check)
+        .collect()
 }
 
 #[cfg(test)]
