@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use super::args::GlobalArgs;
+use super::collect::CollectArgs;
 use super::completion::CompletionArgs;
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
@@ -10,7 +11,7 @@ use super::lock::{LockArgs, LockCommand};
 use super::permissions::PermissionsArgs;
 use super::runbook::RunbookArgs;
 use super::version::VersionArgs;
-use super::{completion, explain, lock, lock_history, permissions, runbook, version};
+use super::{collect, completion, explain, lock, lock_history, permissions, runbook, version};
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
 ///
@@ -37,6 +38,7 @@ pub enum Command {
     Version(VersionArgs),
     Completion(CompletionArgs),
     Permissions(PermissionsArgs),
+    Collect(CollectArgs),
 }
 
 /// Runs the command and returns its exit code.
@@ -53,6 +55,7 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
         Command::Version(args) => version::run(global, args),
         Command::Completion(args) => completion::run(args),
         Command::Permissions(args) => permissions::run(global, args),
+        Command::Collect(args) => collect::run(global, args),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod args;
+pub mod collect;
 pub mod complete;
 pub mod completion;
 pub mod error;

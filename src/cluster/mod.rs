@@ -7,6 +7,7 @@ pub mod access;
 pub mod api;
 pub mod client;
 pub mod clusters;
+pub mod collect;
 pub mod events;
 pub mod generation;
 pub mod jobs;

@@ -1,5 +1,6 @@
 //! Against a real API server, with locks written by real runtimes. Run by `make test`.
 
+mod collect;
 mod completion;
 #[path = "../ground/mod.rs"]
 mod ground;

@@ -126,7 +126,7 @@ const COLLECT: &[Right] = &[
     better(needs(CAPI, "machines", &["get", "list"])),
     better(needs(CAPI, "machinepools", &["get", "list"])),
     better(needs("", "pods/log", &["get"])),
-    better(anywhere(needs("", "nodes", &["get"]))),
+    better(anywhere(needs("", "nodes", &["list"]))),
 ];
 
 const fn row(command: &'static str, level: Level, rights: &'static [&'static [Right]]) -> Row {
@@ -179,7 +179,6 @@ pub const AHEAD: &[&str] = &[
     "claim inspect",
     "claim reclaim",
     "lock force-unlock",
-    "collect",
 ];
 
 /// The rows of the commands that exist.
