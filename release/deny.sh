@@ -7,6 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 command -v cargo-deny >/dev/null || { echo 'deny: cargo-deny is missing: cargo install --locked cargo-deny' >&2; exit 1; }
+# All platforms are looked at, so that all their crates have to be there.
+cargo fetch --locked --quiet
 cargo deny --offline check licenses bans sources
 if cargo deny fetch db 2>/dev/null; then
   cargo deny check advisories

@@ -1,6 +1,6 @@
 # Targets of release and packaging, to be included by the Makefile at the top.
 
-.PHONY: dist manifest-check krew-test deny sbom docs-update rbac
+.PHONY: dist manifest-check krew-test deny docs-update rbac man
 
 ## dist: the release archive of this platform, into dist/
 dist:
@@ -25,3 +25,8 @@ rbac:
 ## docs-update: writes the generated parts of docs/ and the pages' output
 docs-update:
 	UPDATE_DOCS=1 cargo test --test cli docs::
+	UPDATE_DOCS=1 cargo test --test cli picture::
+
+## man: man pages of all commands, into man/
+man:
+	cargo run --quiet --example man -- man

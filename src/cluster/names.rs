@@ -129,6 +129,32 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn serials_are_listed_without_the_data_of_any_secret() {
+        let object = ObjectRef {
+            kind: crate::captf::kind::WorkloadKind::Cluster,
+            namespace: "team-a".to_string(),
+            name: "prod".to_string(),
+        };
+        let backup = |serial: &str, taken: &str| {
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+                "name": format!("captf-state-backup-{}-{serial}", object.suffix()), "namespace": "team-a",
+                "labels": {"captf.io/state-backup": "true", "captf.io/state-backup-suffix": object.suffix()},
+                "annotations": {"captf.io/state-backup-serial": serial, "captf.io/state-backup-taken-at": taken,
+                    "captf.io/snapshot-data": "withheld", "captf.io/snapshot-data-keys": "tfstate"}}})
+        };
+        // Without a stranger the list would look like one that was taken with a selector.
+        let stranger = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "team-a"}});
+        let items = [backup("9", "2026-01-09T08:00:00Z"), stranger, backup("41", "2026-01-10T08:00:00Z")];
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        let snapshot = crate::snapshot::load_bytes("secrets.json", list.into_bytes()).expect("a snapshot");
+        let api = Api::new(std::sync::Arc::new(snapshot).into_client("team-a"), None);
+        let whole = api.list(&SECRETS, Some("team-a"), &Selector::default()).await;
+        assert!(whole.gap().is_some(), "data that was withheld cannot be read");
+        let serials: Vec<String> = read_serials(&api, &object).await.into_iter().map(|n| n.name).collect();
+        assert_eq!(serials, ["41", "9"], "newest first, by number");
+    }
+
     #[test]
     fn only_held_state_locks_are_locks() {
         let lease = |name: &str, holder: Option<&str>| {
