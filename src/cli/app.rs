@@ -5,17 +5,20 @@ use clap::{Parser, Subcommand};
 use super::args::GlobalArgs;
 use super::backups::{BackupsArgs, BackupsCommand};
 use super::claim::{ClaimArgs, ClaimCommand};
+use super::collect::CollectArgs;
+use super::completion::CompletionArgs;
 use super::error::{CommandError, EXIT_CODES};
 use super::explain::ExplainArgs;
 use super::jobs::{JobsArgs, JobsCommand};
 use super::lock::{LockArgs, LockCommand};
+use super::permissions::PermissionsArgs;
 use super::restore::RestoreArgs;
 use super::runbook::RunbookArgs;
 use super::state::{StateArgs, StateCommand};
 use super::version::VersionArgs;
 use super::{
-    backups, backups_save, claim, explain, force_unlock, jobs_list, jobs_logs, jobs_timeline, jobs_why, lock,
-    lock_history, restore, runbook, state, version,
+    backups, backups_save, claim, collect, completion, explain, force_unlock, jobs_list, jobs_logs, jobs_timeline,
+    jobs_why, lock, lock_history, permissions, restore, runbook, state, version,
 };
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
@@ -46,12 +49,13 @@ pub enum Command {
     Jobs(JobsArgs),
     /// See who works on an object through this plugin, and free what a dead run left behind
     Claim(ClaimArgs),
-    /// Print the section of a finding code: what it means and what to do (needs no cluster)
     Explain(ExplainArgs),
     /// List and print the embedded runbooks (needs no cluster)
     Runbook(RunbookArgs),
-    /// Print the version of this plugin and of the API server
     Version(VersionArgs),
+    Completion(CompletionArgs),
+    Permissions(PermissionsArgs),
+    Collect(CollectArgs),
 }
 
 /// Runs the command and returns its exit code.
@@ -88,6 +92,9 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
         Command::Explain(args) => explain::run(global, args),
         Command::Runbook(args) => runbook::run(global, args),
         Command::Version(args) => version::run(global, args),
+        Command::Completion(args) => completion::run(args),
+        Command::Permissions(args) => permissions::run(global, args),
+        Command::Collect(args) => collect::run(global, args),
     }
 }
 

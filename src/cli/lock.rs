@@ -77,6 +77,8 @@ pub struct InspectArgs {
 /// List locks that are held, as a table
 ///
 /// Reads only, like `lock inspect`. Free locks are shown with --all.
+///
+/// Needs: the same as `lock inspect`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # Locks that are held in the namespace

@@ -92,6 +92,33 @@ pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, Clie
     Ok(Connected { api: Api::new(client, connection.request_timeout), context, server, namespace })
 }
 
+/// What a kubeconfig holds by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KubeconfigNames {
+    pub contexts: Vec<String>,
+    pub clusters: Vec<String>,
+    pub users: Vec<String>,
+    /// Whether logging in runs a program, which may ask or open a browser.
+    pub runs_a_program: bool,
+}
+
+/// The names in the kubeconfig that the flags choose; nothing if it cannot be read.
+pub fn kubeconfig_names(connection: &Connection) -> Option<KubeconfigNames> {
+    let kubeconfig = load_kubeconfig(connection).ok()?;
+    let context = connection.context.clone().or_else(|| kubeconfig.current_context.clone());
+    let context =
+        kubeconfig.contexts.iter().find(|c| Some(&c.name) == context.as_ref()).and_then(|c| c.context.clone());
+    let user = connection.user.clone().or(context.and_then(|c| c.user));
+    let runs = |auth: &AuthInfo| auth.exec.is_some() || auth.auth_provider.is_some();
+    let chosen = kubeconfig.auth_infos.iter().find(|u| Some(&u.name) == user.as_ref());
+    Some(KubeconfigNames {
+        contexts: kubeconfig.contexts.iter().map(|c| c.name.clone()).collect(),
+        clusters: kubeconfig.clusters.iter().map(|c| c.name.clone()).collect(),
+        users: kubeconfig.auth_infos.iter().map(|u| u.name.clone()).collect(),
+        runs_a_program: chosen.and_then(|u| u.auth_info.as_ref()).is_some_and(runs),
+    })
+}
+
 /// `--kubeconfig`, else the files of `KUBECONFIG` that exist, merged, else `~/.kube/config`, else the
 /// ServiceAccount of a pod.
 fn load_kubeconfig(connection: &Connection) -> Result<Kubeconfig, ClientError> {

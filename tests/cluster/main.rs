@@ -1,5 +1,7 @@
 //! Against a real API server, with locks written by real runtimes. Run by `make test`.
 
+mod collect;
+mod completion;
 #[path = "../ground/mod.rs"]
 mod ground;
 
@@ -11,6 +13,7 @@ mod lock;
 mod lock_real;
 mod lock_rights;
 mod objects;
+mod permissions;
 mod plugin;
 mod restore;
 mod snapshot;
