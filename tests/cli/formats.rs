@@ -134,12 +134,22 @@ fn words_of(value: &Value, held: &mut BTreeSet<String>) {
 
 #[test]
 fn yaml_is_the_same_report() {
-    // Hostile text is written out in YAML, which has no escape that every reader knows.
-    let told = |line: &String| !line.contains("hostile") && !stdout(&format!("{line} -o json")).is_empty();
+    let told = |line: &String| !stdout(&format!("{line} -o json")).is_empty();
     for line in plain_lines().into_iter().filter(told).step_by(8) {
-        let json: Value = serde_json::from_str(&stdout(&format!("{line} -o json"))).expect("JSON");
+        let mut json: Value = serde_json::from_str(&stdout(&format!("{line} -o json"))).expect("JSON");
         let yaml: Value = serde_saphyr::from_str(&stdout(&format!("{line} -o yaml"))).expect("YAML");
-        assert_eq!(json, yaml, "{line}");
+        make_visible(&mut json);
+        assert!(json == yaml, "{line}");
+    }
+}
+
+/// YAML has no escape that every reader knows, so what JSON escapes stands there as text.
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = kubectl_captf::output::escape::visible(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(make_visible),
+        Value::Object(map) => map.values_mut().for_each(make_visible),
+        Value::Number(_) | Value::Bool(_) | Value::Null => {}
     }
 }
 
