@@ -170,7 +170,7 @@ pub fn run_retry(global: &GlobalArgs, args: &RetryArgs) -> Result<u8, CommandErr
             claim.fence().await?;
             let present = judged.facts.about.restore_request.is_some();
             take_back(&again, &judged.facts.extra.resource_version, present).await?;
-            wait_until_forgotten(&again, number, args.consent.timeout.0).await?;
+            wait_until_forgotten(&again, number, args.consent.timeout.0, claim).await?;
             let judged = again.judge().await?;
             if judged.judgement.refused() {
                 return again.show(&judged, RestoreView::default(), None).map(Ended::With);
@@ -220,7 +220,12 @@ async fn take_back(run: &Run<'_>, resource_version: &str, present: bool) -> Resu
 }
 
 /// Waits until the controller no longer remembers the serial.
-async fn wait_until_forgotten(run: &Run<'_>, serial: i64, limit: Option<Duration>) -> Result<(), CommandError> {
+async fn wait_until_forgotten(
+    run: &Run<'_>,
+    serial: i64,
+    limit: Option<Duration>,
+    claim: &Claim,
+) -> Result<(), CommandError> {
     let began = Instant::now();
     stderr_line(&format!("waiting until the controller has forgotten serial {serial}"));
     loop {
@@ -244,6 +249,12 @@ async fn wait_until_forgotten(run: &Run<'_>, serial: i64, limit: Option<Duration
             .caused_by("the request was taken back; the controller has not looked at the object since")
             .hint(hint));
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            () = claim.interrupted() => {
+                let said = "interrupted; the request was taken back and not set again";
+                return Err(CommandError::interrupted(said));
+            }
+        }
     }
 }

@@ -75,12 +75,21 @@ fn consent_is_typed_or_counted_and_nothing_else() {
         (vec!["restore", &old, object, "--without-claim"], "no terminal"),
         (vec!["restore", &old, object, "--without-claim", "--yes"], "--yes is not enough"),
         (vec!["restore", &old, object, "--without-claim", "--yes-forget-resources=2"], "another number"),
-        (vec!["restore", &old, object, "--yes-forget-resources=1"], "no claim"),
     ] {
         let ran = fixture.plugin(&words);
         assert_eq!(ran.code, 4, "{why}: {}", ran.text());
         assert!(ran.stderr.contains("refused"), "{why}: {}", ran.text());
     }
+    let claim = format!("captf-claim-{}", fixture.workspace.suffix);
+    fixture.ground.apply_value(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": claim, "namespace": fixture.namespace},
+        "spec": {"holderIdentity": "bob@laptop/1/0123456789abcdef", "leaseDurationSeconds": 60},
+    }));
+    let claimed = fixture.plugin(&["restore", &old, object, "--yes-forget-resources=1"]);
+    assert_eq!(claimed.code, 4, "somebody else's claim: {}", claimed.text());
+    assert!(claimed.stderr.contains("bob@laptop"), "{}", claimed.text());
+    fixture.ground.delete("Lease", &fixture.namespace, &claim);
     let json = fixture.plugin(&["restore", &old, object, "--without-claim", "-o", "json"]);
     assert_eq!((json.code, &json.json()["exitCode"]), (4, &json!(4)), "{}", json.text());
     let words = ["restore", old.as_str(), object, "--without-claim", "--wait=false"];
