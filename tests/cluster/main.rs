@@ -1,9 +1,9 @@
 //! Against a real API server, with locks written by real runtimes. Run by `make test`.
 
-#[path = "../ground/mod.rs"]
-mod ground;
 mod claim;
 mod engines;
+#[path = "../ground/mod.rs"]
+mod ground;
 mod input;
 mod lock;
 mod lock_real;
