@@ -2,6 +2,7 @@
 //!
 //! The library exists for the tests of this package; it is not a public API.
 
+pub mod bundle;
 pub mod captf;
 pub mod claim;
 pub mod cli;

@@ -326,5 +326,6 @@ fn item(session: &Session, subject: &Subject, claim: Option<&ClaimLease>) -> Ite
         findings: vec![finding],
         gaps: Vec::new(),
         waiting: Vec::new(),
+        runs: None,
     }
 }

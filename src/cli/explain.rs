@@ -15,7 +15,7 @@ use crate::runbook::words::{PLACEHOLDERS, Section};
 
 /// Print what a finding code means and what to do
 ///
-/// Needs no cluster. The words are those of the installed version.
+/// Needs no cluster and no permission. The words are those of the installed version.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf explain lock-stale

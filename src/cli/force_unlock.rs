@@ -366,6 +366,7 @@ fn show(
         findings,
         gaps: judged.gaps.clone(),
         waiting: judged.judgement.waiting.clone(),
+        runs: None,
     };
     let report = Report {
         command: "lock force-unlock",

@@ -77,6 +77,8 @@ pub struct InspectArgs {
 /// List locks that are held, as a table
 ///
 /// Reads only, like `lock inspect`. Free locks are shown with --all.
+///
+/// Needs: the same as `lock inspect`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # Locks that are held in the namespace
@@ -105,7 +107,8 @@ pub fn run_inspect(global: &GlobalArgs, args: &InspectArgs) -> Result<u8, Comman
         let selector = global.selector.is_some();
         let scope = scope_of(&session, &targets, selector).await?;
         if args.watch {
-            return super::watch::run(global, || judge(&session, global, &scope, "lock inspect")).await;
+            return super::watch::run(global, Shape::Findings, || judge(&session, global, &scope, "lock inspect"))
+                .await;
         }
         let report = judge(&session, global, &scope, "lock inspect").await?;
         say_if_empty(&report, &session);
@@ -242,6 +245,7 @@ fn item_of(session: &Session, facts: &LockFacts) -> Item {
         findings: judgement.findings,
         gaps: judgement.gaps,
         waiting: judgement.waiting,
+        runs: None,
     }
 }
 
@@ -278,6 +282,7 @@ fn orphans(session: &Session, lists: &Prefetched, objects: &[ObjectRef]) -> Resu
                 findings: vec![finding],
                 gaps: Vec::new(),
                 waiting: Vec::new(),
+                runs: None,
             });
         }
     }

@@ -2,18 +2,37 @@
 
 pub mod app;
 pub mod args;
+pub mod backups;
+pub mod backups_save;
 pub mod claim;
 pub mod claimed;
+pub mod collect;
+pub mod complete;
+pub mod completion;
 pub mod confirm;
 pub mod error;
 pub mod explain;
 pub mod force_unlock;
+pub mod jobs;
+pub mod jobs_list;
+pub mod jobs_logs;
+pub mod jobs_timeline;
+pub mod jobs_why;
 pub mod lock;
 pub mod lock_history;
+pub mod permissions;
 pub mod render;
+pub mod restore;
+pub mod restore_candidates;
+pub mod restore_confirm;
+pub mod restore_follow;
+pub mod restore_retry;
+pub mod restore_write;
 pub mod runbook;
 pub mod scope;
 pub mod session;
+pub mod state;
+pub mod state_render;
 pub mod target;
 pub mod unlock_ask;
 pub mod unlock_by_hand;
@@ -32,6 +51,10 @@ use error::CommandError;
 /// Parses the arguments, runs the command, prints an error if there is one.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = args::normalize(args);
+    if args.get(1).is_some_and(|first| first == complete::WORD) {
+        let words: Vec<String> = args[2..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        return ExitCode::from(complete::run(&words));
+    }
     let matches = match app::Cli::command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(e) => {

@@ -22,10 +22,21 @@ pub struct RunbookArgs {
 #[derive(Debug, Subcommand)]
 pub enum RunbookCommand {
     /// List the runbooks and the finding codes in each (needs no cluster)
+    ///
+    /// Needs no cluster and no permission.
+    #[command(after_help = "Examples:
+  kubectl captf runbook list
+  kubectl captf runbook list -o name")]
     List,
     /// Print a runbook (needs no cluster)
+    ///
+    /// Needs no cluster and no permission.
+    #[command(after_help = "Examples:
+  kubectl captf runbook show stale-lock
+  kubectl captf runbook show stale-lock | less")]
     Show {
         /// Name of the runbook, as `runbook list` prints it
+        #[arg(value_name = "RUNBOOK")]
         name: String,
     },
 }

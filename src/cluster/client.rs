@@ -81,6 +81,8 @@ pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, Clie
     let options = apply_flags(&mut kubeconfig, context.as_deref(), connection)?;
     let mut config = futures::executor::block_on(Config::from_custom_kubeconfig(kubeconfig, &options))
         .map_err(|e| ClientError::Selection(explain(&e)))?;
+    // kube would repeat writes too where a server or a gateway answers 429, 503 or 504.
+    config.default_retry = false;
     config.connect_timeout = connection.request_timeout.or(config.connect_timeout);
     let server = config.cluster_url.to_string().trim_end_matches('/').to_string();
     let namespace = config.default_namespace.clone();
@@ -88,6 +90,33 @@ pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, Clie
         .map_err(|e| ClientError::Client { server: server.clone(), why: error_chain(&e) })?;
     let client = builder.with_layer(meter).build();
     Ok(Connected { api: Api::new(client, connection.request_timeout), context, server, namespace })
+}
+
+/// What a kubeconfig holds by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KubeconfigNames {
+    pub contexts: Vec<String>,
+    pub clusters: Vec<String>,
+    pub users: Vec<String>,
+    /// Whether logging in runs a program, which may ask or open a browser.
+    pub runs_a_program: bool,
+}
+
+/// The names in the kubeconfig that the flags choose; nothing if it cannot be read.
+pub fn kubeconfig_names(connection: &Connection) -> Option<KubeconfigNames> {
+    let kubeconfig = load_kubeconfig(connection).ok()?;
+    let context = connection.context.clone().or_else(|| kubeconfig.current_context.clone());
+    let context =
+        kubeconfig.contexts.iter().find(|c| Some(&c.name) == context.as_ref()).and_then(|c| c.context.clone());
+    let user = connection.user.clone().or(context.and_then(|c| c.user));
+    let runs = |auth: &AuthInfo| auth.exec.is_some() || auth.auth_provider.is_some();
+    let chosen = kubeconfig.auth_infos.iter().find(|u| Some(&u.name) == user.as_ref());
+    Some(KubeconfigNames {
+        contexts: kubeconfig.contexts.iter().map(|c| c.name.clone()).collect(),
+        clusters: kubeconfig.clusters.iter().map(|c| c.name.clone()).collect(),
+        users: kubeconfig.auth_infos.iter().map(|u| u.name.clone()).collect(),
+        runs_a_program: chosen.and_then(|u| u.auth_info.as_ref()).is_some_and(runs),
+    })
 }
 
 /// `--kubeconfig`, else the files of `KUBECONFIG` that exist, merged, else `~/.kube/config`, else the

@@ -9,15 +9,16 @@ use crate::captf::kind::{OwnerKind, WorkloadKind};
 use crate::facts::object::{ObjectRef, OwnerClusterFacts};
 use crate::facts::reading::{GapReason, Reading};
 
-fn resource(kind: OwnerKind, version: &'static str) -> Resource {
+/// The resource of an owner kind in one of its versions.
+pub fn owner_resource(kind: OwnerKind, version: &'static str) -> Resource {
     Resource { group: keys::CAPI_GROUP, version, plural: kind.plural(), kind: kind.kind(), namespaced: true }
 }
 
 /// GET in v1beta2, then in v1beta1 where that version is not served.
 async fn read_owner(api: &Api, kind: OwnerKind, namespace: &str, name: &str) -> Reading<Value> {
-    let newest = api.get(&resource(kind, "v1beta2"), Some(namespace), name).await;
+    let newest = api.get(&owner_resource(kind, "v1beta2"), Some(namespace), name).await;
     if newest.gap().is_some_and(|g| g.reason == GapReason::NotInstalled) {
-        return api.get(&resource(kind, "v1beta1"), Some(namespace), name).await;
+        return api.get(&owner_resource(kind, "v1beta1"), Some(namespace), name).await;
     }
     newest
 }

@@ -62,6 +62,14 @@ pub struct HostSigns {
     pub nodes_with_address: Option<Reading<Vec<String>>>,
 }
 
+impl HostSigns {
+    /// Pods and nodes that were found to have the host as an address.
+    pub fn holders_of_address(&self) -> Vec<&str> {
+        let reads = [&self.pods_with_address, &self.nodes_with_address];
+        reads.into_iter().flatten().filter_map(Reading::found).flatten().map(String::as_str).collect()
+    }
+}
+
 impl LockFacts {
     /// The name of the object's state lock Lease.
     pub fn lease_name(&self) -> String {

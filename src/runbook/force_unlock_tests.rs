@@ -297,6 +297,9 @@ fn a_pod_that_has_not_ended_or_a_change_while_watching_refuses() {
     let container = |minutes| ContainerFacts {
         name: "tf".into(),
         init: false,
+        sidecar: false,
+        image: None,
+        image_id: None,
         memory_limit: None,
         state: ContainerState::Running { started: Some(now() - SignedDuration::from_mins(minutes)) },
     };

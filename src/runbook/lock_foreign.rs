@@ -84,11 +84,7 @@ fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp) -> Findin
         let value = format!("{}: the host is a cut form of that name, which is a hint and no proof", pods.join(", "));
         finding = finding.seen(Evidence::new(format!("Pods in {namespace}"), value));
     }
-    let addresses = [&facts.around.host.pods_with_address, &facts.around.host.nodes_with_address];
-    let mut holders = Vec::new();
-    for read in addresses.into_iter().flatten() {
-        holders.extend(read.found().into_iter().flatten().cloned());
-    }
+    let holders = facts.around.host.holders_of_address();
     if !holders.is_empty() {
         finding = finding.seen(Evidence::new("the host is an address of", holders.join(", ")));
     } else if facts.around.host.nodes_with_address.is_some() {

@@ -93,6 +93,12 @@ pub(super) fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts
         lock_timeout_seconds: None,
         force_unlock: None,
         image: None,
+        suspended: false,
+        deleting: None,
+        remediation: false,
+        plan: None,
+        image_fallbacks: None,
+        service_account: None,
     }
 }
 
@@ -111,6 +117,9 @@ pub(super) fn pod(phase: &str) -> PodFacts {
         disruption: None,
         job: None,
         containers: Vec::new(),
+        unscheduled: None,
+        result: Default::default(),
+        env_from: Vec::new(),
     }
 }
 
@@ -523,6 +532,9 @@ fn a_process_that_nobody_saw_end_may_run_on() {
                 p.containers = vec![ContainerFacts {
                     name: "source".into(),
                     init: false,
+                    sidecar: false,
+                    image: None,
+                    image_id: None,
                     memory_limit: None,
                     state: ContainerState::Running { started: None },
                 }];
@@ -904,6 +916,9 @@ fn a_waiting_job_says_when_it_gives_up() {
         running.containers = vec![ContainerFacts {
             name: "source".into(),
             init: false,
+            sidecar: false,
+            image: None,
+            image_id: None,
             memory_limit: None,
             state: ContainerState::Running { started: Some(ago(3)) },
         }];

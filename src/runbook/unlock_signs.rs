@@ -103,12 +103,9 @@ fn look_at(facts: &LockFacts) -> Vec<String> {
         let state = if node.is_lost() { "not reachable" } else { "ready or known" };
         all.push(format!("Node {} has the name of the holder's host ({state})", node.name));
     }
-    let host = &facts.around.host;
-    for read in [&host.pods_with_address, &host.nodes_with_address].into_iter().flatten() {
-        let holders = read.found().into_iter().flatten();
-        all.extend(holders.map(|h| format!("the holder's host is an address of {h}")));
-    }
-    let cut = host.pods_cut_to_host.as_ref().and_then(Reading::found).into_iter().flatten();
+    let holders = facts.around.host.holders_of_address();
+    all.extend(holders.into_iter().map(|h| format!("the holder's host is an address of {h}")));
+    let cut = facts.around.host.pods_cut_to_host.as_ref().and_then(Reading::found).into_iter().flatten();
     all.extend(
         cut.map(|pod| format!("Pod {}/{pod} has a name that is cut to the holder's host", facts.object.namespace)),
     );

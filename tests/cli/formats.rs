@@ -134,10 +134,9 @@ fn words_of(value: &Value, held: &mut BTreeSet<String>) {
 
 #[test]
 fn yaml_is_the_same_report() {
-    // In YAML hostile characters are written out as text, which reads back as something else.
-    let lines = plain_lines().into_iter().filter(|line| !line.contains("hostile"));
-    let reports = lines.filter(|line| !stdout(&format!("{line} -o json")).is_empty());
-    for line in reports.take(12) {
+    // Hostile text is written out in YAML, which has no escape that every reader knows.
+    let told = |line: &String| !line.contains("hostile") && !stdout(&format!("{line} -o json")).is_empty();
+    for line in plain_lines().into_iter().filter(told).step_by(8) {
         let json: Value = serde_json::from_str(&stdout(&format!("{line} -o json"))).expect("JSON");
         let yaml: Value = serde_saphyr::from_str(&stdout(&format!("{line} -o yaml"))).expect("YAML");
         assert_eq!(json, yaml, "{line}");

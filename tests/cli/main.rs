@@ -1,8 +1,12 @@
 //! The binary's command line and its golden output. Needs nothing but Rust.
 
 mod corpus;
+mod docs;
 mod formats;
 mod input;
 mod layers;
 mod manners;
+mod mock;
+mod permissions;
+mod picture;
 mod run;

@@ -50,9 +50,9 @@ fn object(ground: &Ground, namespace: &str, image: &Image) {
     unlocker(ground, namespace);
 }
 
-/// `deploy/rbac/unlocker.yaml`, as shipped, in the namespace of the test.
+/// `deploy/rbac/force-unlock-account.yaml`, as shipped, in the namespace of the test.
 fn unlocker(ground: &Ground, namespace: &str) {
-    let shipped = include_str!("../../deploy/rbac/unlocker.yaml");
+    let shipped = include_str!("../../deploy/rbac/force-unlock-account.yaml");
     ground.apply(&shipped.replace("team-a", namespace));
 }
 

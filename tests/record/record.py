@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 
-from api import Server
+from api import NS, Server
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testdata")
 
@@ -30,21 +30,28 @@ def ground():
 
 
 def main(wanted):
+    import jobs  # pylint: disable=import-outside-toplevel
     import locks  # pylint: disable=import-outside-toplevel
 
     with ground() as kubeconfig:
         server = Server(kubeconfig, os.environ["CAPTF_TEST_KUBECTL"])
-        for command, module in (("lock", locks),):
+        for command, module in (("lock", locks), ("jobs", jobs)):
             for case in module.CASES:
                 name = case.__name__.replace("_", "-")
                 if wanted and name not in wanted:
                     continue
                 server.clear()
+                server.logs = {}
                 args = case(server)
                 folder = os.path.join(ROOT, command, name)
                 server.dump(folder, module.RESOURCES)
                 with open(os.path.join(folder, "args"), "w", encoding="utf-8") as file:
                     file.write(args + "\n")
+                for (pod, container), text in server.logs.items():
+                    place = os.path.join(folder, "logs", NS, pod)
+                    os.makedirs(place, exist_ok=True)
+                    with open(os.path.join(place, container + ".log"), "w", encoding="utf-8", newline="") as file:
+                        file.write(text)
                 print(f"{command}/{name}")
 
 
