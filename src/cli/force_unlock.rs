@@ -198,6 +198,7 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
             let judged = unlock_by_hand::with_commands(&session, global, &facts, args, &plan, judged);
             return show(&session, global, &facts, &judged, OK);
         }
+        unlock_ask::can_be_confirmed(&plan, args)?;
         // Without an engine there is nothing to ask, and the question names the engine.
         let engine = match plan.method {
             Method::Runtime => Some(open(&Surroundings::of_this_process(args.engine.as_deref())).await?),

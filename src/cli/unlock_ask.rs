@@ -20,10 +20,9 @@ pub fn confirm(
     engine: Option<&str>,
 ) -> Result<(), CommandError> {
     summary(session, facts, plan, judged, args, engine);
-    if let Some(id) = &args.lock_id {
-        return matches_flags(plan, id, args.holder.as_deref().unwrap_or_default());
+    if args.lock_id.is_some() {
+        return can_be_confirmed(plan, args);
     }
-    require_terminal().map_err(|e| e.hint("automation passes --lock-id, --holder, --holder-is-dead and --reason"))?;
     if let Some(image) = args.image.as_ref().filter(|_| plan.image.is_some()) {
         typed_back("Type the image to go on:", image)?;
     }
@@ -32,6 +31,15 @@ pub fn confirm(
         return typed_back("Type the name of the Lease to release the lock:", &plan.lease);
     }
     typed_back("Type the lock ID to release the lock:", &plan.lock_id)
+}
+
+/// What can be refused before anything is opened or shown: flags that do not fit, or nobody to ask.
+pub fn can_be_confirmed(plan: &Plan, args: &ForceUnlockArgs) -> Result<(), CommandError> {
+    match &args.lock_id {
+        Some(id) => matches_flags(plan, id, args.holder.as_deref().unwrap_or_default()),
+        None => require_terminal()
+            .map_err(|e| e.hint("automation passes --lock-id, --holder, --holder-is-dead and --reason")),
+    }
 }
 
 fn matches_flags(plan: &Plan, id: &str, holder: &str) -> Result<(), CommandError> {
