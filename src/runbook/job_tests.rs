@@ -482,7 +482,11 @@ fn every_cause_is_found_and_its_near_miss_is_another() {
             only_condition("ApplyJobSucceeded", "Unknown", "WaitingForMachineOperations"),
             Code::WaitsMachineOperations,
         ),
-        ("no backup", only_condition("RestoreJobSucceeded", "False", "RestoreBackupNotFound"), Code::RestoreWithoutBackup),
+        (
+            "no backup",
+            only_condition("RestoreJobSucceeded", "False", "RestoreBackupNotFound"),
+            Code::RestoreWithoutBackup,
+        ),
         (
             "no inputs",
             only_condition("DriftJobSucceeded", "Unknown", "DurableInputsMissing"),
