@@ -4,8 +4,10 @@
 
 pub mod bundle;
 pub mod captf;
+pub mod claim;
 pub mod cli;
 pub mod cluster;
+pub mod engine;
 pub mod facts;
 pub mod output;
 pub mod report;

@@ -3,12 +3,16 @@
 use jiff::Timestamp;
 
 use crate::captf::kind::WorkloadKind;
+use crate::captf::names::Operation;
 use crate::facts::lease::{Holder, LockLease};
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Gap;
 use crate::runbook::finding::{Finding, Severity, Values};
+use crate::runbook::job_why::RunSummary;
 use crate::runbook::lock_inspect::WaitingJob;
 use crate::runbook::lock_verdict::differing_id;
+use crate::runbook::next_attempt::Attempt;
+use crate::runbook::timeline::Entry;
 use crate::runbook::verdict::Verdict;
 
 /// The result of a command.
@@ -23,6 +27,16 @@ pub struct Report {
     pub unreadable: Vec<Gap>,
     /// Values that every section may use.
     pub values: Values,
+}
+
+/// The log of one container, masked or as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunLog {
+    pub job: String,
+    pub pod: String,
+    pub container: String,
+    pub masked: bool,
+    pub lines: Vec<String>,
 }
 
 /// Where the facts come from.
@@ -46,6 +60,19 @@ pub struct Item {
     pub findings: Vec<Finding>,
     pub gaps: Vec<Gap>,
     pub waiting: Vec<WaitingJob>,
+    pub runs: Option<Runs>,
+}
+
+/// What a command found about the Jobs of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Runs {
+    pub runs: Vec<RunSummary>,
+    pub attempts: Vec<Attempt>,
+    pub timeline: Vec<Entry>,
+    pub logs: Vec<RunLog>,
+    /// The operation and the time of the condition that the cause is about.
+    pub operation: Option<Operation>,
+    pub since: Option<Timestamp>,
 }
 
 /// The object of an item, as the operator would type it.

@@ -25,6 +25,10 @@ pub const PLAN_CHANGED: &str = "captf.io/plan-changed";
 pub const PLAN_UNREADABLE: &str = "captf.io/plan-unreadable";
 pub const LEASE_KIND: &str = "captf.io/lease";
 pub const LEASE_ACQUIRED_AT: &str = "captf.io/lease-acquired-at";
+pub const DRIFT_REMEDIATION: &str = "captf.io/drift-remediation";
+pub const PLAN: &str = "captf.io/plan";
+pub const IMAGE_FALLBACKS: &str = "captf.io/image-fallbacks";
+pub const LEASE_OP: &str = "captf.io/lease-op";
 pub const RETAINED_FROM: &str = "captf.io/retained-from-uid";
 
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";

@@ -5,9 +5,15 @@
 
 pub mod backoff;
 pub mod hash;
+pub mod image;
 pub mod keys;
 pub mod kind;
 pub mod lock_info;
+pub mod mask;
 pub mod names;
 pub mod own_pod;
+pub mod result;
+pub mod run_log;
+#[cfg(test)]
+mod run_log_tests;
 pub mod time;

@@ -80,6 +80,11 @@ pub fn short_duration(seconds: i64) -> String {
     }
 }
 
+/// A length of time in milliseconds: `800ms`, then as [`short_duration`].
+pub fn short_millis(millis: i64) -> String {
+    if millis < 1000 { format!("{}ms", millis.max(0)) } else { short_duration(millis / 1000) }
+}
+
 /// A point in time as this tool prints it: RFC 3339 in UTC with whole seconds.
 pub fn utc(at: Timestamp) -> String {
     Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()

@@ -110,6 +110,14 @@ pub struct ConnectionArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub certificate_authority: Option<PathBuf>,
 
+    /// Certificate file to log in with
+    #[arg(long, global = true, value_name = "FILE")]
+    pub client_certificate: Option<PathBuf>,
+
+    /// Key file of the certificate to log in with
+    #[arg(long, global = true, value_name = "FILE")]
+    pub client_key: Option<PathBuf>,
+
     /// Do not check the API server's certificate
     #[arg(long, global = true)]
     pub insecure_skip_tls_verify: bool,
@@ -144,6 +152,8 @@ impl ConnectionArgs {
             as_user: self.as_user.clone(),
             as_groups: self.as_group.clone(),
             certificate_authority: self.certificate_authority.clone(),
+            client_certificate: self.client_certificate.clone(),
+            client_key: self.client_key.clone(),
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
             tls_server_name: self.tls_server_name.clone(),
             request_timeout: self.request_timeout.map_or(Some(DEFAULT_REQUEST_TIMEOUT), |t| t.0),
@@ -161,6 +171,8 @@ impl ConnectionArgs {
             ("--server", self.server.clone()),
             ("--as", self.as_user.clone()),
             ("--certificate-authority", self.certificate_authority.as_ref().map(path)),
+            ("--client-certificate", self.client_certificate.as_ref().map(path)),
+            ("--client-key", self.client_key.as_ref().map(path)),
             ("--tls-server-name", self.tls_server_name.clone()),
         ];
         let mut words = Vec::new();

@@ -14,6 +14,11 @@ pub const FAILED: u8 = 1;
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
 
+/// Refused for safety, or not confirmed; nothing was changed.
+pub const REFUSED: u8 = 4;
+/// Interrupted from the keyboard or by a signal.
+pub const INTERRUPTED: u8 = 130;
+
 /// The text about exit codes at the end of every help page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
@@ -31,6 +36,8 @@ pub enum ErrorKind {
     Failed,
     Usage,
     TimedOut,
+    Refused,
+    Interrupted,
 }
 
 /// An error with its causes and hints, printed in one place.
@@ -57,6 +64,16 @@ impl CommandError {
         Self::new(ErrorKind::Usage, message)
     }
 
+    /// Refused for safety, or the confirmation was not given; nothing was changed.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Refused, message)
+    }
+
+    /// Stopped by the person at the keyboard.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Interrupted, message)
+    }
+
     /// Adds the cause underneath.
     pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
@@ -75,6 +92,8 @@ impl CommandError {
             ErrorKind::Failed => FAILED,
             ErrorKind::Usage => USAGE,
             ErrorKind::TimedOut => 124,
+            ErrorKind::Refused => REFUSED,
+            ErrorKind::Interrupted => INTERRUPTED,
         }
     }
 

@@ -10,7 +10,9 @@ use super::scope::{Scope, namespace_is_absent, not_found, nothing_listed, scope_
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
+use crate::claim::lease::{LeaseKey, claim_lease};
 use crate::cluster::api::Selector;
+use crate::cluster::claim::read_claim;
 use crate::cluster::lock::{Prefetched, lock_facts_of_listed, prefetch, read_lock_facts};
 use crate::cluster::orphans::read_scope;
 use crate::facts::lock::LockFacts;
@@ -36,6 +38,7 @@ pub enum LockCommand {
     Inspect(InspectArgs),
     List(ListArgs),
     History(super::lock_history::HistoryArgs),
+    ForceUnlock(Box<super::force_unlock::ForceUnlockArgs>),
 }
 
 /// Judge locks: free, live, stale or foreign, and who clears them when
@@ -104,7 +107,8 @@ pub fn run_inspect(global: &GlobalArgs, args: &InspectArgs) -> Result<u8, Comman
         let selector = global.selector.is_some();
         let scope = scope_of(&session, &targets, selector).await?;
         if args.watch {
-            return super::watch::run(global, || judge(&session, global, &scope, "lock inspect")).await;
+            return super::watch::run(global, Shape::Findings, || judge(&session, global, &scope, "lock inspect"))
+                .await;
         }
         let report = judge(&session, global, &scope, "lock inspect").await?;
         say_if_empty(&report, &session);
@@ -178,7 +182,7 @@ async fn judge_named(session: &Session, objects: &[ObjectRef]) -> Result<Vec<Ite
     let mut items = Vec::new();
     for (object, read) in objects.iter().zip(reads) {
         match read {
-            Reading::Found(facts) => items.push(item_of(session, &facts)),
+            Reading::Found(facts) => items.push(with_claim(session, &facts.object, item_of(session, &facts)).await),
             Reading::Absent => return Err(not_found(session, object).await),
             Reading::Unreadable(gap) => {
                 let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
@@ -214,7 +218,14 @@ async fn judge_all(
         .into_iter()
         .map(|(object, about)| lock_facts_of_listed(&session.api, object, about, &lists, session.live));
     let facts: Vec<LockFacts> = futures::stream::iter(judged).buffered(CONCURRENCY).collect().await;
-    let mut items: Vec<Item> = facts.iter().map(|f| item_of(session, f)).collect();
+    let claimed = lists.claim_names();
+    let mut items = Vec::new();
+    for facts in &facts {
+        let item = item_of(session, facts);
+        let key = (facts.object.namespace.clone(), claim_lease(&facts.object.suffix()));
+        let look = claimed.as_ref().is_none_or(|names| names.contains(&key));
+        items.push(if look { with_claim(session, &facts.object, item).await } else { item });
+    }
     let mut unreadable = gaps;
     if whole_scope {
         match orphans(session, &lists, &references) {
@@ -234,7 +245,24 @@ fn item_of(session: &Session, facts: &LockFacts) -> Item {
         findings: judgement.findings,
         gaps: judgement.gaps,
         waiting: judgement.waiting,
+        runs: None,
     }
+}
+
+/// The item with the claim of somebody who is changing the object, if there is one.
+async fn with_claim(session: &Session, object: &ObjectRef, mut item: Item) -> Item {
+    let key = LeaseKey { namespace: object.namespace.clone(), name: claim_lease(&object.suffix()) };
+    match read_claim(&session.api, &key).await {
+        Reading::Found(claim) => {
+            let finding = crate::runbook::claim::finding(&claim, &object.resource(), session.now());
+            item.findings.insert(item.findings.len().min(1), finding);
+        }
+        Reading::Absent => {}
+        // Without the Leases the lock itself could not be read either, and that gap says it all.
+        Reading::Unreadable(gap) if item.verdict != Some(Verdict::Undetermined) => item.gaps.push(gap),
+        Reading::Unreadable(_) => {}
+    }
+    item
 }
 
 /// Lock Leases without an object. Each namespace is compared with its own objects.
@@ -254,6 +282,7 @@ fn orphans(session: &Session, lists: &Prefetched, objects: &[ObjectRef]) -> Resu
                 findings: vec![finding],
                 gaps: Vec::new(),
                 waiting: Vec::new(),
+                runs: None,
             });
         }
     }

@@ -71,6 +71,7 @@ pub fn run(global: &GlobalArgs, args: &HistoryArgs) -> Result<u8, CommandError> 
                 findings,
                 gaps,
                 waiting: Vec::new(),
+                runs: None,
             }],
             unreadable: Vec::new(),
             values: session.values.clone(),

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use super::args::{GlobalArgs, OutputFormat};
 use super::error::CommandError;
+use crate::output::fleet_table::{render_fleet, render_jobs};
 use crate::output::json::{render_json, render_yaml};
 use crate::output::style::Styles;
 use crate::output::table::{TableOptions, render_locks};
 use crate::output::text::render_text;
+use crate::output::timeline_text::render_timeline;
 use crate::output::view::{ReportView, view_of};
 use crate::report::Report;
 
@@ -18,6 +20,12 @@ pub enum Shape {
     Findings,
     /// A table of locks.
     Locks { namespaces: bool },
+    /// A line for each object whose Jobs fail or wait.
+    Fleet { namespaces: bool },
+    /// A table of the Jobs of an object.
+    Jobs,
+    /// What happened, in order of time.
+    Timeline,
 }
 
 /// Writes the report to standard output and returns its exit code.
@@ -46,6 +54,18 @@ pub fn render_view(
         }
         OutputFormat::Text | OutputFormat::Wide => match shape {
             Shape::Findings => render_text(out, view, styles),
+            Shape::Fleet { namespaces } => {
+                render_fleet(out, view, table_options(global, namespaces), styles)?;
+                crate::output::text::render_gaps(out, view, styles)
+            }
+            Shape::Jobs => {
+                render_jobs(out, view, table_options(global, false), styles)?;
+                crate::output::text::render_gaps(out, view, styles)
+            }
+            Shape::Timeline => {
+                render_timeline(out, view, styles)?;
+                crate::output::text::render_gaps(out, view, styles)
+            }
             Shape::Locks { namespaces } => {
                 let wide = global.output == OutputFormat::Wide;
                 render_locks(out, view, TableOptions { headers: !global.no_headers, namespaces, wide }, styles)?;
@@ -53,6 +73,10 @@ pub fn render_view(
             }
         },
     }
+}
+
+fn table_options(global: &GlobalArgs, namespaces: bool) -> TableOptions {
+    TableOptions { headers: !global.no_headers, namespaces, wide: global.output == OutputFormat::Wide }
 }
 
 /// Writes bytes to standard output. A closed pipe ends quietly.

@@ -45,7 +45,8 @@ pub async fn scope_of(session: &Session, targets: &[Target], selector: bool) -> 
     Ok(Scope::Objects(objects))
 }
 
-fn workload_of(kind: NamedKind) -> WorkloadKind {
+/// The Terraform kind that a kind stands for.
+pub fn workload_of(kind: NamedKind) -> WorkloadKind {
     match kind {
         NamedKind::Workload(kind) => kind,
         NamedKind::Owner(OwnerKind::Cluster) => WorkloadKind::Cluster,

@@ -139,6 +139,13 @@ impl Drop for Session {
     }
 }
 
+/// `context prod, https://10.0.0.5:6443`: which cluster a question is about.
+pub fn target_of(session: &Session) -> String {
+    let context = session.source.context.as_deref().map(|c| format!("context {c}"));
+    let parts: Vec<String> = context.into_iter().chain(session.source.server.clone()).collect();
+    parts.join(", ")
+}
+
 /// Runs a future on a small runtime of its own.
 pub fn block_on<T>(future: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -15,7 +15,7 @@ use crate::report::Report;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs until it is interrupted. An error of the first round ends it.
-pub async fn run<F, R>(global: &GlobalArgs, mut judge: F) -> Result<u8, CommandError>
+pub async fn run<F, R>(global: &GlobalArgs, shape: Shape, mut judge: F) -> Result<u8, CommandError>
 where
     F: FnMut() -> R,
     R: Future<Output = Result<Report, CommandError>>,
@@ -28,7 +28,7 @@ where
                 failing = None;
                 let key = change_key(&report);
                 if shown.as_ref() != Some(&key) {
-                    render(&report, global, Shape::Findings)?;
+                    render(&report, global, shape)?;
                     shown = Some(key);
                 }
             }
@@ -57,7 +57,12 @@ fn change_key(report: &Report) -> String {
             .filter(|e| e.source.contains('/'))
             .map(|e| e.source.as_str())
             .collect();
-        format!("{}/{} {:?} {lock:?} {codes:?} {evidence:?}", item.object.namespace, item.object.resource, item.verdict)
+        let jobs = item.runs.iter().flat_map(|r| &r.jobs).map(|j| (j.name.as_str(), j.outcome));
+        let jobs: Vec<_> = jobs.collect();
+        let next: Vec<_> =
+            item.runs.iter().flat_map(|r| &r.next_attempts).map(|a| (a.state, a.at.as_deref())).collect();
+        let object = format!("{}/{}", item.object.namespace, item.object.resource);
+        format!("{object} {:?} {lock:?} {codes:?} {evidence:?} {jobs:?} {next:?}", item.verdict)
     });
     let gaps = view.unreadable.iter().map(|g| format!("{} {}", g.what, g.reason));
     items.chain(gaps).collect::<Vec<_>>().join("\n")

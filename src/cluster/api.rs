@@ -12,6 +12,9 @@ use crate::facts::reading::{Gap, GapReason, Permission, Reading};
 
 /// Items asked for in one page of a list.
 const PAGE: u32 = 500;
+/// How often a read is tried that an overloaded server turned away, and the first pause between two tries.
+const READ_ATTEMPTS: u32 = 4;
+const READ_PAUSE: Duration = Duration::from_millis(250);
 /// How often a list whose continue token expired is started anew.
 const LIST_ATTEMPTS: u32 = 3;
 
@@ -35,7 +38,8 @@ impl Resource {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+    /// The path of the resource, of all of it or of one object.
+    pub(super) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
         } else {
@@ -86,6 +90,34 @@ impl Selector {
     }
 }
 
+/// What part of a container's log is read. A read without a limit does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct LogPart {
+    pub container: String,
+    pub tail_lines: Option<u32>,
+    pub limit_bytes: Option<u32>,
+    pub since_seconds: Option<i64>,
+    pub previous: bool,
+}
+
+impl LogPart {
+    fn query(&self, follow: bool) -> String {
+        let mut query = format!("container={}", encode(&self.container));
+        for (name, value) in [
+            ("tailLines", self.tail_lines.map(i64::from)),
+            ("limitBytes", self.limit_bytes.map(i64::from)),
+            ("sinceSeconds", self.since_seconds),
+        ] {
+            query.push_str(&value.map(|v| format!("&{name}={v}")).unwrap_or_default());
+        }
+        query.push_str(if self.previous { "&previous=true" } else { "" });
+        query.push_str(if follow { "&follow=true" } else { "" });
+        query
+    }
+}
+
+const POD_LOGS: Resource = Resource::new("", "v1", "pods/log", "Log of Pod");
+
 /// The reader that every command uses.
 #[derive(Clone)]
 pub struct Api {
@@ -97,6 +129,11 @@ impl Api {
     /// A reader over a client; `timeout` bounds each single request, `None` waits for ever.
     pub fn new(client: kube::Client, timeout: Option<Duration>) -> Self {
         Self { client, timeout }
+    }
+
+    /// The client and the timeout of a request, for the writes of `cluster::write`.
+    pub(super) fn parts(&self) -> (&kube::Client, Option<Duration>) {
+        (&self.client, self.timeout)
     }
 
     /// GET of one object by name.
@@ -148,6 +185,43 @@ impl Api {
                 let none = Resource { group: "", version: "", plural: "", kind: "", namespaced: false };
                 failure.into_reading(&none, None, None, "get", what.to_string())
             }
+        }
+    }
+
+    /// Part of the log of one container.
+    pub async fn read_log(&self, namespace: &str, pod: &str, part: &LogPart) -> Reading<String> {
+        let what = format!("log of Pod {namespace}/{pod}, container {}", part.container);
+        let answer = match log_request(namespace, pod, part, false) {
+            Ok(request) => self.client.request_text(request),
+            Err(e) => return Reading::Unreadable(gap(what, GapReason::Malformed, &e)),
+        };
+        let result = match self.timeout {
+            Some(limit) => match tokio::time::timeout(limit, answer).await {
+                Ok(result) => result.map_err(Failure::from),
+                Err(_) => Err(Failure::TimedOut),
+            },
+            None => answer.await.map_err(Failure::from),
+        };
+        match result {
+            Ok(text) => Reading::Found(text),
+            Err(failure) => failure.into_reading(&POD_LOGS, Some(namespace), Some(pod), "get", what),
+        }
+    }
+
+    /// The log of one container as it grows. It ends when the container does.
+    pub async fn follow_log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        part: &LogPart,
+    ) -> Reading<impl futures::io::AsyncBufRead + use<>> {
+        let what = format!("log of Pod {namespace}/{pod}, container {}", part.container);
+        match log_request(namespace, pod, part, true) {
+            Ok(request) => match self.client.request_stream(request).await {
+                Ok(stream) => Reading::Found(stream),
+                Err(e) => Failure::from(e).into_reading(&POD_LOGS, Some(namespace), Some(pod), "get", what),
+            },
+            Err(e) => Reading::Unreadable(gap(what, GapReason::Malformed, &e)),
         }
     }
 
@@ -208,7 +282,20 @@ impl Api {
         }
     }
 
+    /// A read, tried again where the server asks for it (429, 503). Only reads are: a write is sent once.
     async fn request(&self, path: &str, form: Form) -> Result<Value, Failure> {
+        for attempt in 1.. {
+            match self.request_once(path, form).await {
+                Err(Failure::Api(status)) if attempt < READ_ATTEMPTS && matches!(status.code, 429 | 503) => {
+                    tokio::time::sleep(READ_PAUSE * attempt).await;
+                }
+                result => return result,
+            }
+        }
+        Err(Failure::TimedOut)
+    }
+
+    async fn request_once(&self, path: &str, form: Form) -> Result<Value, Failure> {
         let accept = match form {
             Form::Full => "application/json",
             Form::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",
@@ -224,6 +311,11 @@ impl Api {
         };
         result.map_err(Failure::from)
     }
+}
+
+fn log_request(namespace: &str, pod: &str, part: &LogPart, follow: bool) -> Result<http::Request<Vec<u8>>, String> {
+    let path = format!("{}/log?{}", PODS.path(Some(namespace), Some(pod)), part.query(follow));
+    http::Request::get(path).body(Vec::new()).map_err(|e| e.to_string())
 }
 
 /// What went wrong with a request, before it is put into words.
@@ -312,7 +404,7 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 }
 
 /// `Pod team-a/x`, `Secrets in team-a`, `Nodes`: how a gap names what was asked for.
-fn describe(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
+pub(super) fn describe(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
     match (name, namespace) {
         (Some(name), Some(ns)) => format!("{} {ns}/{name}", resource.kind),
         (Some(name), None) => format!("{} {name}", resource.kind),

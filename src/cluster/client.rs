@@ -27,6 +27,8 @@ pub struct Connection {
     pub as_user: Option<String>,
     pub as_groups: Vec<String>,
     pub certificate_authority: Option<PathBuf>,
+    pub client_certificate: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
     pub insecure_skip_tls_verify: bool,
     pub tls_server_name: Option<String>,
     pub request_timeout: Option<Duration>,
@@ -55,6 +57,16 @@ pub enum ClientError {
     Client { server: String, why: String },
 }
 
+/// Cluster and user of the context that [`connect`] would use, flags applied.
+pub fn chosen(connection: &Connection) -> Result<(Cluster, AuthInfo), ClientError> {
+    let mut kubeconfig = load_kubeconfig(connection)?;
+    let context = connection.context.clone().or_else(|| kubeconfig.current_context.clone()).filter(|c| !c.is_empty());
+    let options = apply_flags(&mut kubeconfig, context.as_deref(), connection)?;
+    let cluster = kubeconfig.clusters.into_iter().find(|c| Some(&c.name) == options.cluster.as_ref());
+    let user = kubeconfig.auth_infos.into_iter().find(|u| Some(&u.name) == options.user.as_ref());
+    Ok((cluster.and_then(|c| c.cluster).unwrap_or_default(), user.and_then(|u| u.auth_info).unwrap_or_default()))
+}
+
 /// Reads the kubeconfig, applies the flags and builds a client. No request is made.
 pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, ClientError> {
     let mut kubeconfig = load_kubeconfig(connection)?;
@@ -69,6 +81,8 @@ pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, Clie
     let options = apply_flags(&mut kubeconfig, context.as_deref(), connection)?;
     let mut config = futures::executor::block_on(Config::from_custom_kubeconfig(kubeconfig, &options))
         .map_err(|e| ClientError::Selection(explain(&e)))?;
+    // kube would repeat writes too where a server or a gateway answers 429, 503 or 504.
+    config.default_retry = false;
     config.connect_timeout = connection.request_timeout.or(config.connect_timeout);
     let server = config.cluster_url.to_string().trim_end_matches('/').to_string();
     let namespace = config.default_namespace.clone();
@@ -256,6 +270,14 @@ fn override_user(kubeconfig: &mut Kubeconfig, name: &str, flags: &Connection) {
             impersonate_groups: user.impersonate_groups.take(),
             ..AuthInfo::default()
         };
+    }
+    if let Some(path) = &flags.client_certificate {
+        user.client_certificate = Some(path.to_string_lossy().into_owned());
+        user.client_certificate_data = None;
+    }
+    if let Some(path) = &flags.client_key {
+        user.client_key = Some(path.to_string_lossy().into_owned());
+        user.client_key_data = None;
     }
     if let Some(who) = &flags.as_user {
         user.impersonate = Some(who.clone());

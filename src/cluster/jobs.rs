@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::api::{Api, JOBS, Selector};
-use super::json::{annotation, controller_uid, int, items, label, name, owned, text, time};
+use super::json::{annotation, controller_uid, int, is_true as is_set, items, label, name, owned, text, time};
 use crate::captf::keys;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{Operation, label_value};
@@ -21,6 +21,11 @@ pub async fn read_jobs(api: &Api, object: &ObjectRef, uid: &str) -> Reading<Vec<
 /// Jobs with the object's owner labels, each with the UID in its controller reference. The UID of
 /// the object is not needed for the request, so it can run beside the read of the object.
 pub async fn read_labelled_jobs(api: &Api, object: &ObjectRef) -> Reading<Vec<(String, JobFacts)>> {
+    read_labelled_values(api, object).await.map(|list| with_owner(&list))
+}
+
+/// The same as raw objects.
+pub async fn read_labelled_values(api: &Api, object: &ObjectRef) -> Reading<Vec<Value>> {
     let selector = Selector::labels(format!(
         "{}={},{}={}",
         keys::OWNER_KIND,
@@ -28,7 +33,7 @@ pub async fn read_labelled_jobs(api: &Api, object: &ObjectRef) -> Reading<Vec<(S
         keys::OWNER_NAME,
         label_value(&object.name)
     ));
-    api.list(&JOBS, Some(&object.namespace), &selector).await.map(|list| with_owner(&list))
+    api.list(&JOBS, Some(&object.namespace), &selector).await
 }
 
 /// Keeps the Jobs of the object with that UID.
@@ -121,5 +126,12 @@ pub fn facts_from_job(value: &Value) -> JobFacts {
         lock_timeout_seconds: flag("--lock-timeout=").and_then(|v| v.strip_suffix('s')?.parse().ok()),
         force_unlock: flag("--force-unlock=").filter(|id| !id.is_empty()),
         image: source.and_then(|s| text(s, &["image"])).map(str::to_string),
+        suspended: is_set(value, &["spec", "suspend"]),
+        deleting: time(value, &["metadata", "deletionTimestamp"]),
+        remediation: annotation(value, keys::DRIFT_REMEDIATION).is_some(),
+        plan: annotation(value, keys::PLAN).filter(|p| !p.is_empty()).map(str::to_string),
+        image_fallbacks: annotation(value, keys::IMAGE_FALLBACKS)
+            .map(|list| serde_json::from_str::<Vec<String>>(list).map_or(0, |l| l.len())),
+        service_account: text(value, &["spec", "template", "spec", "serviceAccountName"]).map(str::to_string),
     }
 }

@@ -11,7 +11,7 @@ use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
 use super::leases::{facts_from_lease, read_lock};
 use super::nodes::{read_node, read_nodes_with_address, read_pods_with_address};
 use super::objects::read_object;
-use super::pods::{read_pod, read_pods_of_job};
+use super::pods::{read_pod, read_pods_cut_to, read_pods_elsewhere, read_pods_of_job};
 use super::state::{
     base_and_selected, read_backup_count, read_base, read_state, read_state_content, rows_by_namespace,
 };
@@ -65,6 +65,13 @@ impl Prefetched {
             Reading::Absent => Reading::Absent,
             Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
         }
+    }
+
+    /// Namespace and name of every Lease that was listed and is a claim, or nothing when the list failed.
+    pub fn claim_names(&self) -> Option<std::collections::HashSet<(String, String)>> {
+        let leases = self.leases.found()?;
+        let claims = leases.keys().filter(|(_, name)| name.starts_with(crate::claim::lease::PREFIX));
+        Some(claims.cloned().collect())
     }
 
     fn jobs(&self, object: &ObjectRef) -> Option<Vec<(String, JobFacts)>> {
@@ -258,7 +265,7 @@ async fn surround_foreign(api: &Api, facts: &mut LockFacts, host: Option<String>
     let object = facts.object.clone();
     let has_base = !matches!(facts.state.base, Reading::Absent);
     let (host, content, backups, cluster) = tokio::join!(
-        host_signs(api, &object, host),
+        host_signs(api, &object, host, facts.live),
         read_state_content(api, &object),
         async { if has_base { None } else { Some(read_backup_count(api, &object).await) } },
         async {
@@ -274,7 +281,7 @@ async fn surround_foreign(api: &Api, facts: &mut LockFacts, host: Option<String>
     facts.around.owner_cluster = cluster;
 }
 
-async fn host_signs(api: &Api, object: &ObjectRef, host: Option<String>) -> HostSigns {
+async fn host_signs(api: &Api, object: &ObjectRef, host: Option<String>, live: bool) -> HostSigns {
     let Some(host) = host else {
         return HostSigns::default();
     };
@@ -286,12 +293,26 @@ async fn host_signs(api: &Api, object: &ObjectRef, host: Option<String>) -> Host
     if !is_object_name(&host) {
         return HostSigns::default();
     }
-    let (pod, node) = tokio::join!(read_pod(api, &object.namespace, &host), read_node(api, &host));
-    HostSigns { pod: Some(pod), node: Some(node), ..HostSigns::default() }
+    let may_be_cut = (60..=63).contains(&host.len());
+    let namespace = object.namespace.as_str();
+    let (pod, node, elsewhere, cut) = tokio::join!(
+        read_pod(api, namespace, &host),
+        read_node(api, &host),
+        // A snapshot rarely holds all namespaces, so there the question has no answer worth a gap.
+        async { if live { Some(read_pods_elsewhere(api, namespace, &host).await) } else { None } },
+        async { if may_be_cut { Some(read_pods_cut_to(api, namespace, &host).await) } else { None } },
+    );
+    HostSigns {
+        pod: Some(pod),
+        node: Some(node),
+        pods_elsewhere: elsewhere,
+        pods_cut_to_host: cut,
+        ..HostSigns::default()
+    }
 }
 
 /// Whether Kubernetes accepts the text as the name of a pod or node (a DNS-1123 subdomain).
-fn is_object_name(text: &str) -> bool {
+pub(super) fn is_object_name(text: &str) -> bool {
     let label = |l: &str| {
         !l.is_empty()
             && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')

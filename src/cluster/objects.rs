@@ -6,8 +6,10 @@ use super::api::{Api, Resource, Selector};
 use super::json::{annotation, at, int, is_true, items, label, owned, text, time};
 use crate::captf::keys;
 use crate::captf::kind::WorkloadKind;
-use crate::facts::object::{Condition, JobPolicy, LastRun, ObjectFacts, ObjectRef};
+use crate::captf::mask::mask;
+use crate::facts::object::{ActiveJob, Condition, JobPolicy, LastRun, ObjectFacts, ObjectRef};
 use crate::facts::reading::Reading;
+use crate::facts::run::{RunError, RunStep};
 
 /// The REST resource of a kind.
 pub fn resource(kind: WorkloadKind) -> Resource {
@@ -62,12 +64,33 @@ pub fn facts_from_object(value: &Value) -> ObjectFacts {
             job: owned(run, &["job"]),
             operation: owned(run, &["operation"]),
             error_kind: text(run, &["error", "kind"]).map(str::to_string),
+            steps: items(run, &["steps"])
+                .iter()
+                .map(|s| RunStep {
+                    name: owned(s, &["name"]),
+                    exit_code: int(s, &["exitCode"]).unwrap_or_default(),
+                    millis: int(s, &["durationMilliseconds"]).unwrap_or_default(),
+                })
+                .collect(),
+            error: at(run, &["error"]).map(|e| RunError {
+                kind: owned(e, &["kind"]),
+                step: text(e, &["step"]).map(str::to_string),
+                summary: mask(&owned(e, &["summary"])),
+                resources: items(e, &["resources"]).iter().filter_map(Value::as_str).map(mask).collect(),
+            }),
         }),
         pending_plan: text(value, &["status", "pendingPlanRef", "name"]).map(str::to_string),
         image: text(value, &["status", "source", "image"])
             .or_else(|| text(value, &["spec", "source", "image"]))
             .map(str::to_string),
         runtime_version: text(value, &["status", "source", "runtimeVersion"]).map(str::to_string),
+        active_job: at(value, &["status", "activeJob"]).map(|job| ActiveJob {
+            name: owned(job, &["name"]),
+            operation: owned(job, &["operation"]),
+            started: time(job, &["startTime"]),
+        }),
+        image_digest: text(value, &["status", "source", "imageDigest"]).map(str::to_string),
+        drift_remediates: text(value, &["spec", "drift", "action"]) == Some("Remediate"),
     }
 }
 

@@ -6,9 +6,11 @@ use super::api::{Api, PODS, Selector};
 use super::json::{at, int, items, label, name, owned, text, time};
 use crate::captf::keys;
 use crate::captf::names::label_value;
+use crate::captf::result::read_result;
 use crate::facts::object::ObjectRef;
 use crate::facts::pod::{ContainerFacts, ContainerState, Disruption, PodFacts};
 use crate::facts::reading::Reading;
+use crate::facts::run::ResultReading;
 
 /// GET of one pod, live.
 pub async fn read_pod(api: &Api, namespace: &str, pod: &str) -> Reading<PodFacts> {
@@ -22,6 +24,25 @@ pub async fn read_pods_of_job(api: &Api, namespace: &str, job: &str) -> Reading<
         let mut pods: Vec<PodFacts> = list.iter().map(facts_from_pod).collect();
         pods.sort_by(|a, b| (b.created, &b.name).cmp(&(a.created, &a.name)));
         pods
+    })
+}
+
+/// Pods of that name in all namespaces but one, written `team-b/x`.
+pub async fn read_pods_elsewhere(api: &Api, namespace: &str, pod: &str) -> Reading<Vec<String>> {
+    let by_name = Selector::fields(format!("metadata.name={pod}"));
+    api.list(&PODS, None, &by_name).await.map(|list| {
+        let places = list.iter().map(|p| (owned(p, &["metadata", "namespace"]), name(p)));
+        places.filter(|(ns, _)| ns != namespace).map(|(ns, name)| format!("{ns}/{name}")).collect()
+    })
+}
+
+/// Pods of the namespace whose host name, cut to 63 characters without trailing `-` and `.`, is `host`.
+pub async fn read_pods_cut_to(api: &Api, namespace: &str, host: &str) -> Reading<Vec<String>> {
+    api.list(&PODS, Some(namespace), &Selector::default()).await.map(|list| {
+        let names = list.iter().map(name);
+        names
+            .filter(|n| n.len() > 63 && n.get(..63).is_some_and(|cut| cut.trim_end_matches(['-', '.']) == host))
+            .collect()
     })
 }
 
@@ -65,7 +86,29 @@ pub fn facts_from_pod(value: &Value) -> PodFacts {
             at: time(c, &["lastTransitionTime"]),
         }),
         job: label(value, keys::JOB_NAME).or_else(|| label(value, "job-name")).map(str::to_string),
+        unscheduled: condition("PodScheduled").filter(|c| text(c, &["status"]) == Some("False")).map(|c| Disruption {
+            reason: owned(c, &["reason"]),
+            message: owned(c, &["message"]),
+            at: time(c, &["lastTransitionTime"]),
+        }),
+        result: result_of(value),
+        env_from: items(value, &["spec", "containers"])
+            .iter()
+            .filter(|c| text(c, &["name"]) == Some("source"))
+            .flat_map(|c| items(c, &["envFrom"]))
+            .filter_map(|e| text(e, &["secretRef", "name"]))
+            .map(str::to_string)
+            .collect(),
         containers,
+    }
+}
+
+/// The result document: termination message of the current state of `source`, never of an earlier one.
+fn result_of(value: &Value) -> ResultReading {
+    let source = items(value, &["status", "containerStatuses"]).iter().find(|c| text(c, &["name"]) == Some("source"));
+    match source.and_then(|s| at(s, &["state", "terminated"])) {
+        Some(t) => read_result(text(t, &["message"]).unwrap_or_default()),
+        None => ResultReading::NotTerminated,
     }
 }
 
@@ -84,9 +127,19 @@ fn containers_of(value: &Value, spec: &str, status: &str, init: bool) -> Vec<Con
         .into_iter()
         .map(|name| {
             let state = by_name(statuses, &name).map_or(ContainerState::NotReported, |s| container_state(&s));
-            let memory_limit =
-                by_name(declared, &name).and_then(|c| text(&c, &["resources", "limits", "memory"]).map(str::to_string));
-            ContainerFacts { name, init, memory_limit, state }
+            let spec = by_name(declared, &name).unwrap_or(Value::Null);
+            let of_spec = |path: &[&str]| text(&spec, path).map(str::to_string);
+            ContainerFacts {
+                init,
+                sidecar: init && text(&spec, &["restartPolicy"]) == Some("Always"),
+                image: of_spec(&["image"]),
+                image_id: by_name(statuses, &name)
+                    .and_then(|s| text(&s, &["imageID"]).map(str::to_string))
+                    .filter(|id| !id.is_empty()),
+                memory_limit: of_spec(&["resources", "limits", "memory"]),
+                state,
+                name,
+            }
         })
         .collect()
 }
@@ -98,6 +151,10 @@ fn container_state(status: &Value) -> ContainerState {
             exit_code: int(t, &["exitCode"]).unwrap_or_default(),
             started: time(t, &["startedAt"]),
             finished: time(t, &["finishedAt"]),
+            message: match text(t, &["reason"]) {
+                Some("StartError" | "ContainerCannotRun" | "ContainerStatusUnknown") => owned(t, &["message"]),
+                _ => String::new(),
+            },
         };
     }
     if let Some(r) = at(status, &["state", "running"]) {

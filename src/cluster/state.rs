@@ -29,14 +29,15 @@ pub fn state_selector(suffix: &str) -> Selector {
 /// The state Secrets by name and by label, without any payload.
 pub async fn read_state(api: &Api, object: &ObjectRef) -> StateFacts {
     let selector = state_selector(&object.suffix());
-    let (base, selected) =
-        tokio::join!(read_base(api, object), api.list_as(&SECRETS, Some(&object.namespace), &selector, Form::Table),);
-    StateFacts {
-        base,
-        selected: selected.map(|rows| rows.iter().map(secret_from_row).collect()),
-        content: None,
-        backups: None,
-    }
+    let rows = api.list_as(&SECRETS, Some(&object.namespace), &selector, Form::Table).await;
+    let selected = rows.map(|rows| rows.iter().map(secret_from_row).collect::<Vec<_>>());
+    // Only a base that the selector does not match takes a request of its own.
+    let listed = selected.found().and_then(|all| base_and_selected(object, all).0);
+    let base = match listed {
+        Some(base) => Reading::Found(base),
+        None => read_base(api, object).await,
+    };
+    StateFacts { base, selected, content: None, backups: None }
 }
 
 /// The base Secret by its name, whatever its labels.

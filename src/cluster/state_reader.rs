@@ -7,8 +7,9 @@ use std::fmt;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use super::state_instances::{Instance, Resources};
 use crate::captf::names::chunk_index;
 use crate::facts::state::StateContent;
 
@@ -58,11 +59,39 @@ fn judge(base: &str, chunks: Vec<Chunk>) -> Result<StateContent, StateContent> {
 }
 
 fn outline(payload: &[u8]) -> Result<StateContent, StateContent> {
-    let corrupt = |why: &str| StateContent::Corrupt(why.to_string());
-    if !payload.starts_with(&[0x1f, 0x8b]) {
-        return Err(corrupt("it is not gzip"));
+    match parse_payload(payload).content {
+        StateContent::Readable { serial, lineage, terraform_version, managed_resources, .. } => {
+            let bytes = payload.len() as u64;
+            Ok(StateContent::Readable { serial, lineage, terraform_version, managed_resources, bytes })
+        }
+        StateContent::Encrypted => Ok(StateContent::Encrypted),
+        other => Err(other),
     }
-    let mut limited = CountingReader { inner: GzDecoder::new(payload), count: 0, failed: false };
+}
+
+/// What one pass over a payload gives.
+pub struct Parsed {
+    /// `bytes` of a readable state is 0: only the caller knows the length of the payload.
+    pub content: StateContent,
+    /// Managed instances of a readable state.
+    pub instances: Vec<Instance>,
+    /// Bytes that were decompressed.
+    pub decompressed: u64,
+}
+
+/// Reads a compressed state from a stream; memory is bounded by its list of instances and its longest string.
+pub fn parse_payload(mut payload: impl Read) -> Parsed {
+    let corrupt = |why: &str, decompressed| Parsed {
+        content: StateContent::Corrupt(why.to_string()),
+        instances: Vec::new(),
+        decompressed,
+    };
+    let mut magic = Vec::with_capacity(2);
+    if payload.by_ref().take(2).read_to_end(&mut magic).is_err() || magic != [0x1f, 0x8b] {
+        return corrupt("it is not gzip", 0);
+    }
+    let whole = std::io::Cursor::new(magic).chain(payload);
+    let mut limited = CountingReader { inner: GzDecoder::new(whole), count: 0, failed: false };
     let parsed = {
         let mut reader = std::io::BufReader::with_capacity(64 * 1024, &mut limited);
         let parsed = serde_json::Deserializer::from_reader(&mut reader).into_outline();
@@ -70,26 +99,33 @@ fn outline(payload: &[u8]) -> Result<StateContent, StateContent> {
         let drained = std::io::copy(&mut reader, &mut std::io::sink());
         parsed.and_then(|outline| drained.map(|_| outline).map_err(|_| ()))
     };
-    if limited.count > MAX_BYTES {
-        return Err(corrupt("more than 64 MiB decompressed"));
+    let count = limited.count;
+    if count > MAX_BYTES {
+        return corrupt("more than 64 MiB decompressed", count);
     }
     if limited.failed {
-        return Err(corrupt("the gzip data is damaged or cut off"));
+        return corrupt("the gzip data is damaged or cut off", count);
     }
-    let outline = parsed.map_err(|()| corrupt("it is not the JSON of a state"))?;
+    let Ok(outline) = parsed else {
+        return corrupt("it is not the JSON of a state", count);
+    };
     if outline.encrypted {
-        return Ok(StateContent::Encrypted);
+        return Parsed { content: StateContent::Encrypted, instances: Vec::new(), decompressed: count };
     }
     match outline.version {
-        Some(4) => Ok(StateContent::Readable {
-            serial: outline.serial,
-            lineage: outline.lineage,
-            terraform_version: outline.terraform_version,
-            managed_resources: outline.managed,
-            bytes: payload.len() as u64,
-        }),
-        Some(other) => Err(StateContent::Corrupt(format!("state format version {other} is not 4"))),
-        None => Err(corrupt("it has no state format version")),
+        Some(4) => Parsed {
+            content: StateContent::Readable {
+                serial: outline.serial,
+                lineage: outline.lineage,
+                terraform_version: outline.terraform_version,
+                managed_resources: outline.managed,
+                bytes: 0,
+            },
+            instances: outline.instances,
+            decompressed: count,
+        },
+        Some(other) => corrupt(&format!("state format version {other} is not 4"), count),
+        None => corrupt("it has no state format version", count),
     }
 }
 
@@ -125,6 +161,7 @@ struct Outline {
     lineage: String,
     terraform_version: String,
     managed: u64,
+    instances: Vec<Instance>,
     encrypted: bool,
 }
 
@@ -168,7 +205,9 @@ impl<'de> Deserialize<'de> for Outline {
                             map.next_value::<Option<AnyObject>>()?;
                         }
                         "resources" => {
-                            outline.managed = map.next_value::<Option<Resources>>()?.map_or(0, |r| r.0);
+                            let resources = map.next_value::<Option<Resources>>()?.unwrap_or_default();
+                            outline.managed = resources.managed;
+                            outline.instances = resources.instances;
                         }
                         _ => {
                             map.next_value::<IgnoredAny>()?;
@@ -199,61 +238,6 @@ impl<'de> Deserialize<'de> for AnyObject {
             }
         }
         deserializer.deserialize_map(Skip)
-    }
-}
-
-/// The number of entries of mode `managed`.
-struct Resources(u64);
-
-impl<'de> Deserialize<'de> for Resources {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Resources;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array of resources")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Resources, A::Error> {
-                let mut managed = 0;
-                while let Some(entry) = seq.next_element::<Option<Mode>>()? {
-                    managed += u64::from(entry.is_some_and(|m| m.0));
-                }
-                Ok(Resources(managed))
-            }
-        }
-        deserializer.deserialize_seq(Entries)
-    }
-}
-
-/// Whether a resource entry has mode `managed`.
-struct Mode(bool);
-
-impl<'de> Deserialize<'de> for Mode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = Mode;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a resource")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Mode, A::Error> {
-                let mut mode = String::new();
-                while let Some(key) = map.next_key::<String>()? {
-                    if key.eq_ignore_ascii_case("mode") {
-                        if let Some(text) = map.next_value::<Option<String>>()? {
-                            mode = text;
-                        }
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
-                    }
-                }
-                if mode.len() > 4096 {
-                    return Err(A::Error::custom("mode is too long"));
-                }
-                Ok(Mode(mode == "managed"))
-            }
-        }
-        deserializer.deserialize_map(Entry)
     }
 }
 

@@ -5,14 +5,15 @@ use jiff::Timestamp;
 use crate::captf::backoff::Ended;
 use crate::captf::names::Operation;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobOutcome {
+    #[default]
     Unfinished,
     Succeeded,
     Failed,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFacts {
     pub name: String,
     pub uid: String,
@@ -35,6 +36,15 @@ pub struct JobFacts {
     pub lock_timeout_seconds: Option<i64>,
     pub force_unlock: Option<String>,
     pub image: Option<String>,
+    pub suspended: bool,
+    pub deleting: Option<Timestamp>,
+    /// `captf.io/drift-remediation`: the apply puts drift right.
+    pub remediation: bool,
+    /// `captf.io/plan`: the TerraformPlan that it makes or applies.
+    pub plan: Option<String>,
+    /// Images that are left to try, of `captf.io/image-fallbacks`.
+    pub image_fallbacks: Option<usize>,
+    pub service_account: Option<String>,
 }
 
 /// Annotations of bookkeeping.

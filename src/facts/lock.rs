@@ -54,8 +54,20 @@ pub struct HostSigns {
     pub pod: Option<Reading<PodFacts>>,
     pub node: Option<Reading<NodeFacts>>,
     /// Pods and nodes with the host as an address, as `Pod team-a/x`.
+    /// Pods of that name in other namespaces, written `team-b/x`.
+    pub pods_elsewhere: Option<Reading<Vec<String>>>,
+    /// Pods whose name was cut to the host: a host name ends at 63 characters.
+    pub pods_cut_to_host: Option<Reading<Vec<String>>>,
     pub pods_with_address: Option<Reading<Vec<String>>>,
     pub nodes_with_address: Option<Reading<Vec<String>>>,
+}
+
+impl HostSigns {
+    /// Pods and nodes that were found to have the host as an address.
+    pub fn holders_of_address(&self) -> Vec<&str> {
+        let reads = [&self.pods_with_address, &self.nodes_with_address];
+        reads.into_iter().flatten().filter_map(Reading::found).flatten().map(String::as_str).collect()
+    }
 }
 
 impl LockFacts {
@@ -78,6 +90,8 @@ impl LockFacts {
             gap_of(&around.active_pods),
             gap_of(&around.host.pod),
             gap_of(&around.host.node),
+            gap_of(&around.host.pods_elsewhere),
+            gap_of(&around.host.pods_cut_to_host),
             gap_of(&around.host.pods_with_address),
             gap_of(&around.host.nodes_with_address),
             gap_of(&around.holder_events),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names;
+use crate::facts::run::{RunError, RunStep};
 
 /// Kind, namespace and name of an object that runs Jobs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +51,16 @@ pub struct LastRun {
     pub job: String,
     pub operation: String,
     pub error_kind: Option<String>,
+    pub steps: Vec<RunStep>,
+    pub error: Option<RunError>,
+}
+
+/// `status.activeJob`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActiveJob {
+    pub name: String,
+    pub operation: String,
+    pub started: Option<Timestamp>,
 }
 
 /// What an object says about itself.
@@ -80,6 +91,10 @@ pub struct ObjectFacts {
     pub pending_plan: Option<String>,
     pub image: Option<String>,
     pub runtime_version: Option<String>,
+    pub active_job: Option<ActiveJob>,
+    /// `status.source.imageDigest`.
+    pub image_digest: Option<String>,
+    pub drift_remediates: bool,
 }
 
 impl ObjectFacts {

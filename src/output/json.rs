@@ -28,11 +28,19 @@ pub fn render_yaml<T: Serialize>(out: &mut dyn Write, value: &T) -> io::Result<(
 
 fn make_visible(value: &mut serde_json::Value) {
     match value {
-        serde_json::Value::String(text) => *text = visible(text).into_owned(),
+        // Line ends and tabs are YAML's own business; it quotes or indents them.
+        serde_json::Value::String(text) => {
+            *text = text.split_inclusive(['\n', '\t']).map(visible_but_last).collect();
+        }
         serde_json::Value::Array(items) => items.iter_mut().for_each(make_visible),
         serde_json::Value::Object(map) => map.values_mut().for_each(make_visible),
         _ => {}
     }
+}
+
+fn visible_but_last(piece: &str) -> String {
+    let body = piece.trim_end_matches(['\n', '\t']);
+    format!("{}{}", visible(body), &piece[body.len()..])
 }
 
 /// A pretty formatter that writes hostile characters as `\uXXXX`.

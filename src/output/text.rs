@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::escape::visible;
+use super::run_text::run_lines;
 use super::style::Styles;
 use super::view::{EvidenceView, FindingView, GapView, ItemView, LockView, ReportView, StepView, WaitingView};
 
@@ -84,6 +85,9 @@ impl Page<'_> {
         for waiting in &item.waiting {
             self.waiting(waiting)?;
         }
+        for (label, line) in item.runs.iter().flat_map(run_lines) {
+            self.block(label, &line)?;
+        }
         for finding in &item.findings {
             self.finding(finding)?;
         }
@@ -136,13 +140,22 @@ impl Page<'_> {
         self.block("", &visible(&finding.summary))?;
         for (index, evidence) in finding.evidence.iter().enumerate() {
             let label = if index == 0 { "seen" } else { "" };
-            self.block(label, &evidence_text(evidence))?;
+            self.evidence(label, evidence)?;
         }
         for (index, step) in finding.next_steps.iter().enumerate() {
             let label = if index == 0 { "next" } else { "" };
             self.step(label, index + 1, step)?;
         }
         self.block("more", &format!("kubectl captf explain {}", finding.code))
+    }
+
+    /// One piece of evidence. Lines of a log stay lines, each behind a mark that the log cannot forge.
+    fn evidence(&mut self, label: &str, evidence: &EvidenceView) -> io::Result<()> {
+        if !evidence.source.starts_with("log of ") || !evidence.value.contains('\n') {
+            return self.block(label, &evidence_text(evidence));
+        }
+        self.block(label, &format!("{}:", visible(&evidence.source)))?;
+        evidence.value.lines().try_for_each(|line| self.block("", &format!("| {}", visible(line))))
     }
 
     fn step(&mut self, label: &str, number: usize, step: &StepView) -> io::Result<()> {

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::run_view::{RunsView, runs_view};
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::label_value;
 use crate::captf::time::{relative, utc};
@@ -59,6 +60,9 @@ pub struct ItemView {
     pub findings: Vec<FindingView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingView>,
+    /// What is known of the object's Jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunsView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<GapView>,
 }
@@ -202,6 +206,7 @@ fn item_view(item: &Item, report: &Report, only_problems: bool) -> ItemView {
                 deadline: w.deadline.map(utc),
             })
             .collect(),
+        runs: item.runs.as_ref().map(|r| runs_view(r, &item.findings, report.now)),
         unreadable: item.gaps.iter().map(|g| gap_view(g, report)).collect(),
     }
 }

@@ -66,7 +66,7 @@ fn is_held(facts: &LockFacts) -> bool {
 }
 
 /// Labels by which the backend selects; unknown without the Cluster's name.
-fn expected_labels(facts: &LockFacts) -> Option<BTreeMap<&'static str, String>> {
+pub(super) fn expected_labels(facts: &LockFacts) -> Option<BTreeMap<&'static str, String>> {
     let cluster = facts.about.cluster_name.as_deref()?;
     let object = &facts.object;
     Some(state_selector_labels(object.kind, &object.name, cluster, &object.suffix()))
@@ -121,7 +121,7 @@ fn replaced_state(facts: &LockFacts) -> Vec<Finding> {
     found
 }
 
-fn differing_labels<'a>(
+pub(super) fn differing_labels<'a>(
     secret: &'a StateSecret,
     expected: &'a BTreeMap<&'static str, String>,
 ) -> Vec<(&'static str, Option<&'a str>, &'a str)> {

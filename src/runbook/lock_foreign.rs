@@ -73,11 +73,18 @@ fn host_signs(facts: &LockFacts, mut finding: Finding, now: Timestamp) -> Findin
         }
         Some(Reading::Absent | Reading::Unreadable(_)) | None => {}
     }
-    let addresses = [&facts.around.host.pods_with_address, &facts.around.host.nodes_with_address];
-    let mut holders = Vec::new();
-    for read in addresses.into_iter().flatten() {
-        holders.extend(read.found().into_iter().flatten().cloned());
+    if let Some(Reading::Found(places)) = &facts.around.host.pods_elsewhere
+        && !places.is_empty()
+    {
+        finding = finding.seen(Evidence::new("pods of that name in other namespaces", places.join(", ")));
     }
+    if let Some(Reading::Found(pods)) = &facts.around.host.pods_cut_to_host
+        && !pods.is_empty()
+    {
+        let value = format!("{}: the host is a cut form of that name, which is a hint and no proof", pods.join(", "));
+        finding = finding.seen(Evidence::new(format!("Pods in {namespace}"), value));
+    }
+    let holders = facts.around.host.holders_of_address();
     if !holders.is_empty() {
         finding = finding.seen(Evidence::new("the host is an address of", holders.join(", ")));
     } else if facts.around.host.nodes_with_address.is_some() {

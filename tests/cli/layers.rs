@@ -5,7 +5,7 @@ use super::run::root;
 #[test]
 fn rules_facts_and_reports_name_no_kube_no_engine_and_no_runtime() {
     let mut files = vec![root().join("src/report.rs")];
-    for folder in ["src/runbook", "src/facts", "src/captf"] {
+    for folder in ["src/runbook", "src/facts", "src/captf", "src/claim"] {
         let entries = std::fs::read_dir(root().join(folder)).expect("a source folder");
         files.extend(entries.map(|e| e.expect("an entry").path()));
     }

@@ -6,6 +6,7 @@ mod formats;
 mod input;
 mod layers;
 mod manners;
+mod mock;
 mod permissions;
 mod picture;
 mod run;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::ground::{Ground, ground};
-use crate::objects::{cluster, lock, machine, running_pod};
+use crate::objects::{cluster, lock, machine, running_pod, state};
 use crate::plugin::{captf, kubectl, run};
 
 const OWN: &str = "captf-c-prod-apply-a1-5e1f00-x7k2p";
@@ -17,6 +17,8 @@ const ID: &str = "00000001-0000-4000-8000-000000000001";
 fn the_pod_is_read_after_the_lease_and_the_lease_after_the_jobs() {
     let ns = ground().namespace("order");
     cluster(&ns, "prod");
+    state(&ns, "TerraformCluster", "prod", "prod");
+    state(&ns, "TerraformCluster", "prod", "prod");
     running_pod(&ns, OWN);
     lock(&ns, "TerraformCluster", "prod", ID, &format!("@{OWN}"));
     let live = captf(&ns, "lock inspect tfc/prod -o json -v 6");

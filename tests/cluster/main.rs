@@ -4,10 +4,17 @@ mod collect;
 mod completion;
 #[path = "../ground/mod.rs"]
 mod ground;
+
+mod claim;
+mod engines;
 mod input;
+mod jobs;
 mod lock;
 mod lock_real;
 mod lock_rights;
 mod objects;
 mod permissions;
 mod plugin;
+mod restore;
+mod snapshot;
+mod unlock;

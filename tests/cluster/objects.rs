@@ -89,3 +89,16 @@ pub fn lock(ns: &Namespace<'_>, kind: &str, name: &str, holder: &str, who: &str)
                      "annotations": {"app.terraform.io/lock-info": info.to_string()}},
         "spec": {"holderIdentity": holder}}));
 }
+
+/// A state Secret with the labels that the backend writes. Its content is no state.
+pub fn state(ns: &Namespace<'_>, kind: &str, name: &str, cluster: &str) {
+    let suffix = crate::ground::runtime::suffix(ns.name(), kind, name);
+    let mut labels = json!({"tfstate": "true", "tfstateSecretSuffix": suffix, "tfstateWorkspace": "default",
+                            "app.kubernetes.io/managed-by": "terraform"});
+    for (key, value) in crate::ground::runtime::labels(kind, name, cluster) {
+        labels[key] = json!(value);
+    }
+    ns.ground().apply_value(json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("tfstate-default-{suffix}"), "namespace": ns.name(), "labels": labels},
+        "data": {"tfstate": ""}}));
+}

@@ -97,6 +97,8 @@ class Server:
             path = path.format(ns=NS)
             for item in self.call("GET", path)["items"]:
                 name = item["metadata"]["name"]
+                if item["metadata"].pop("finalizers", None):
+                    self.call("PUT", f"{path}/{name}", item, missing_ok=True)
                 options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
                 self.call("DELETE", f"{path}/{name}", {"kind": "DeleteOptions", "apiVersion": "v1", **options}, missing_ok=True)
 

@@ -11,7 +11,7 @@ use crate::cli::args::{GlobalArgs, OutputFormat};
 use crate::cli::error::{CommandError, unreadable};
 use crate::cli::render::write_stdout;
 use crate::cli::session::{Session, block_on};
-use crate::cluster::access::{Question, may};
+use crate::cluster::rights::{Question, may};
 use crate::facts::reading::Reading;
 use crate::output::escape::visible;
 use crate::output::json::{render_json, render_yaml};

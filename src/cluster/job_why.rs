@@ -1,0 +1,346 @@
+//! Gathers what `jobs why` looks at: the object, its Jobs and pods in one list each, then for the Jobs in
+//! question events, node and the end of the log, and for a wait its leases. A failed read costs its part only.
+
+use std::collections::HashMap;
+
+use super::api::{Api, Form, PODS, Resource, SECRETS, Selector};
+use super::clusters::read_owner_cluster;
+use super::events::read_events;
+use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
+use super::json::{label, owned};
+use super::lock::read_lock_facts;
+use super::nodes::read_node;
+use super::objects::read_object;
+use super::plans::read_plan;
+use super::pods::{facts_from_pod, read_pods_of_job, read_pods_of_object};
+use super::run_leases::read_lease_wait;
+use super::run_logs::read_log_facts;
+use crate::captf::keys;
+use crate::captf::kind::WorkloadKind;
+use crate::captf::names::{Operation, cluster_lease, run_lease};
+use crate::facts::event::EventFacts;
+use crate::facts::job::{JobFacts, JobOutcome};
+use crate::facts::job_why::{JobWhyFacts, LeaseWait, RunFacts};
+use crate::facts::object::{ObjectFacts, ObjectRef};
+use crate::facts::pod::{ContainerState, PodFacts};
+use crate::facts::reading::Reading;
+use crate::facts::run::LogFacts;
+use crate::runbook::job_focus::{Focus, bad_conditions, focus};
+use crate::runbook::job_outcome::{pods_of, with_marks};
+use crate::runbook::job_start::missing_object;
+
+/// How much is read.
+#[derive(Debug, Clone)]
+pub struct Depth {
+    /// Only Jobs of these operations; empty = all.
+    pub ops: Vec<Operation>,
+    /// Also the end of logs, and the lock where something waited for it.
+    pub full: bool,
+    pub live: bool,
+}
+
+/// Jobs and pods that were listed once for many objects.
+pub struct RunLists {
+    jobs: Reading<HashMap<JobKey, Vec<(String, JobFacts)>>>,
+    pods: Reading<HashMap<JobKey, Vec<PodFacts>>>,
+}
+
+/// Lists the Jobs and pods of CAPTF in a namespace or in all.
+pub async fn list_runs(api: &Api, namespace: Option<&str>) -> RunLists {
+    let selector = Selector::labels(keys::OWNER_KIND);
+    let (jobs, pods) = tokio::join!(read_all_jobs(api, namespace), api.list(&PODS, namespace, &selector));
+    let pods = pods.map(|list| {
+        let mut by_owner: HashMap<JobKey, Vec<PodFacts>> = HashMap::new();
+        for value in &list {
+            let Some(kind) = label(value, keys::OWNER_KIND).and_then(WorkloadKind::from_kind) else { continue };
+            let owner = label(value, keys::OWNER_NAME).unwrap_or_default().to_string();
+            let key = JobKey { namespace: owned(value, &["metadata", "namespace"]), kind, owner };
+            by_owner.entry(key).or_default().push(facts_from_pod(value));
+        }
+        by_owner.values_mut().for_each(|pods| pods.sort_by(|a, b| (b.created, &b.name).cmp(&(a.created, &a.name))));
+        by_owner
+    });
+    RunLists { jobs, pods }
+}
+
+/// Reads one named object with its runs. `Absent` and `Unreadable` are those of the object.
+pub async fn read_job_why(api: &Api, object: &ObjectRef, depth: &Depth) -> Reading<JobWhyFacts> {
+    let (about, jobs, pods) =
+        tokio::join!(read_object(api, object), read_labelled_jobs(api, object), read_pods_of_object(api, object));
+    match about {
+        Reading::Found(about) => {
+            let jobs = jobs.map(|jobs| jobs_of(jobs, &about.uid));
+            Reading::Found(complete(api, object, about, jobs, pods, depth).await)
+        }
+        Reading::Absent => Reading::Absent,
+        Reading::Unreadable(gap) => Reading::Unreadable(gap),
+    }
+}
+
+/// The same for an object that was listed, with lists that were read before.
+pub async fn job_why_of_listed(
+    api: &Api,
+    object: &ObjectRef,
+    about: ObjectFacts,
+    lists: &RunLists,
+    depth: &Depth,
+) -> JobWhyFacts {
+    let key = JobKey::of(object);
+    let jobs = match &lists.jobs {
+        Reading::Found(map) => Reading::Found(jobs_of(map.get(&key).cloned().unwrap_or_default(), &about.uid)),
+        Reading::Absent => Reading::Absent,
+        Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
+    };
+    let pods = match &lists.pods {
+        Reading::Found(map) => Reading::Found(map.get(&key).cloned().unwrap_or_default()),
+        Reading::Absent => Reading::Absent,
+        Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
+    };
+    complete(api, object, about, jobs, pods, depth).await
+}
+
+async fn complete(
+    api: &Api,
+    object: &ObjectRef,
+    about: ObjectFacts,
+    jobs: Reading<Vec<JobFacts>>,
+    pods: Reading<Vec<PodFacts>>,
+    depth: &Depth,
+) -> JobWhyFacts {
+    let pods = match depth.full {
+        true => with_pods_by_name(api, object, &about, &jobs, pods, depth).await,
+        false => pods,
+    };
+    let known = pods.found().map(Vec::as_slice).unwrap_or_default();
+    let jobs = jobs.map(|jobs| marked(jobs, known));
+    let chosen = focus(object, &about, jobs.found().map(Vec::as_slice).unwrap_or_default(), &depth.ops, depth.full);
+    let runs = chosen.iter().map(|f| read_run(api, object, f, &jobs, known, depth));
+    let (runs, around, leases, plan) = tokio::join!(
+        futures::future::join_all(runs),
+        read_around(api, object, &about),
+        read_leases(api, object, &about, depth),
+        async {
+            match &about.pending_plan {
+                Some(plan) => Some(read_plan(api, &object.namespace, plan).await),
+                None => None,
+            }
+        },
+    );
+    let (owner_cluster, terraform_cluster) = around;
+    let lock = match depth.full && touches_lock(&about, &runs, known) {
+        true => read_lock_facts(api, object, depth.live).await.found().cloned(),
+        false => None,
+    };
+    JobWhyFacts {
+        object: object.clone(),
+        about,
+        jobs,
+        pods,
+        runs,
+        owner_cluster,
+        terraform_cluster,
+        leases,
+        plan,
+        lock,
+        live: depth.live,
+    }
+}
+
+/// The controller finds pods by the Job's name alone. A pod that lacks the owner's labels is looked up that way,
+/// for the Jobs that are triaged.
+async fn with_pods_by_name(
+    api: &Api,
+    object: &ObjectRef,
+    about: &ObjectFacts,
+    jobs: &Reading<Vec<JobFacts>>,
+    pods: Reading<Vec<PodFacts>>,
+    depth: &Depth,
+) -> Reading<Vec<PodFacts>> {
+    let Reading::Found(mut known) = pods else { return pods };
+    let jobs = marked(jobs.found().cloned().unwrap_or_default(), &known);
+    let without = focus(object, about, &jobs, &depth.ops, depth.full);
+    for lone in without.iter().filter(|f| pods_of(&known, &f.job).is_empty()).map(|f| f.job.clone()).collect::<Vec<_>>()
+    {
+        match read_pods_of_job(api, &object.namespace, &lone).await {
+            Reading::Found(more) => known.extend(more),
+            Reading::Absent => {}
+            Reading::Unreadable(gap) => return Reading::Unreadable(gap),
+        }
+    }
+    Reading::Found(known)
+}
+
+async fn read_run(
+    api: &Api,
+    object: &ObjectRef,
+    focus: &Focus,
+    jobs: &Reading<Vec<JobFacts>>,
+    pods: &[PodFacts],
+    depth: &Depth,
+) -> RunFacts {
+    let namespace = &object.namespace;
+    let newest = pods_of(pods, &focus.job).first().copied();
+    let job = jobs.found().and_then(|all| all.iter().find(|j| j.name == focus.job));
+    let (on_job, on_pod, node, log) = tokio::join!(
+        read_events(api, namespace, "Job", &focus.job),
+        async {
+            match newest {
+                Some(pod) => read_events(api, namespace, "Pod", &pod.name).await,
+                None => Reading::Found(Vec::new()),
+            }
+        },
+        async {
+            match newest.and_then(|p| p.node.as_deref().filter(|_| node_matters(p))) {
+                Some(node) => Some(read_node(api, node).await),
+                None => None,
+            }
+        },
+        read_log(api, namespace, newest, job, depth),
+    );
+    let events = on_job.and_then(|mut events| {
+        on_pod.map(|more| {
+            events.extend(more);
+            events.sort_by_key(|e| std::cmp::Reverse(e.at));
+            events
+        })
+    });
+    let missing = newest.and_then(|p| missing_of(p, events.found().map(Vec::as_slice).unwrap_or_default()));
+    let missing_now = match missing {
+        Some(missing) => Some((missing.clone(), exists(api, namespace, &missing).await)),
+        None => None,
+    };
+    RunFacts { name: focus.job.clone(), condition: focus.condition.clone(), events, node, log, missing_now }
+}
+
+/// The node is asked when something suggests that the pod's end has to do with it.
+fn node_matters(pod: &PodFacts) -> bool {
+    pod.disruption.is_some() || !pod.reason.is_empty() || pod.phase == "Unknown" || pod.deletion_deadline.is_some()
+}
+
+async fn read_log(
+    api: &Api,
+    namespace: &str,
+    pod: Option<&PodFacts>,
+    job: Option<&JobFacts>,
+    depth: &Depth,
+) -> Option<Reading<LogFacts>> {
+    let pod = pod.filter(|_| depth.full)?;
+    job.filter(|j| j.outcome != JobOutcome::Succeeded)?;
+
+    let init_failed = pod.containers.iter().find(|c| {
+        c.init
+            && c.name == "runner"
+            && matches!(c.state, ContainerState::Terminated { exit_code, .. } if exit_code != 0)
+    });
+    let container = match (init_failed, pod.source_started()) {
+        (Some(_), _) => "runner",
+        (None, Some(_)) => "source",
+        (None, None) => return None,
+    };
+    Some(read_log_facts(api, namespace, pod, container).await)
+}
+
+fn missing_of(pod: &PodFacts, events: &[EventFacts]) -> Option<String> {
+    let of_state = pod.containers.iter().find_map(|c| match &c.state {
+        ContainerState::Waiting { message, .. } => missing_object(message),
+        _ => None,
+    });
+    let of_event = || events.iter().filter(|e| e.reason == "FailedMount").find_map(|e| missing_object(&e.message));
+    of_state.or_else(of_event)
+}
+
+const CONFIG_MAPS: Resource =
+    Resource { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", namespaced: true };
+
+/// Whether a Secret or ConfigMap is there. It is read as a row of a table, so no value comes along.
+async fn exists(api: &Api, namespace: &str, object: &str) -> Reading<()> {
+    let (resource, name) = match object.split_once('/') {
+        Some(("configmap", name)) => (CONFIG_MAPS, name),
+        Some((_, name)) => (SECRETS, name),
+        None => (SECRETS, object),
+    };
+    api.get_as(&resource, Some(namespace), name, Form::Table).await.map(|_| ())
+}
+
+/// The Cluster, and the TerraformCluster from which a machine or pool inherits.
+async fn read_around(
+    api: &Api,
+    object: &ObjectRef,
+    about: &ObjectFacts,
+) -> (Option<Reading<crate::facts::object::OwnerClusterFacts>>, Option<Reading<ObjectFacts>>) {
+    let Some(cluster) = &about.cluster_name else {
+        let parent = (object.kind != WorkloadKind::Cluster).then_some(Reading::Absent);
+        return (None, parent);
+    };
+    let owner = read_owner_cluster(api, &object.namespace, cluster).await;
+    if object.kind == WorkloadKind::Cluster {
+        return (Some(owner), None);
+    }
+    let parent = match &owner {
+        Reading::Found(owner) => match &owner.infrastructure {
+            Some(infrastructure) => read_object(api, infrastructure).await,
+            None => Reading::Absent,
+        },
+        Reading::Absent => Reading::Absent,
+        Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
+    };
+    (Some(owner), Some(parent))
+}
+
+async fn read_leases(api: &Api, object: &ObjectRef, about: &ObjectFacts, depth: &Depth) -> Vec<LeaseWait> {
+    let reasons: Vec<&str> = bad_conditions(about, &depth.ops).iter().map(|c| c.reason.as_str()).collect();
+    let waits = reasons.iter().any(|r| matches!(*r, "WaitingForRunLease" | "WaitingForClusterOperation"));
+    if !waits {
+        return Vec::new();
+    }
+    let mut names = vec![run_lease(&object.suffix())];
+    names.extend(about.cluster_name.as_ref().map(|cluster| cluster_lease(&object.namespace, cluster)));
+    futures::future::join_all(names.iter().map(|name| read_lease_wait(api, &object.namespace, name))).await
+}
+
+/// Whether a run failed on the lock or waits for it, so that the lock has to be judged beside it.
+fn touches_lock(about: &ObjectFacts, runs: &[RunFacts], pods: &[PodFacts]) -> bool {
+    const SIGN: &str = "Error acquiring the state lock";
+    let by_log =
+        runs.iter().any(|r| r.log.as_ref().and_then(Reading::found).is_some_and(|l| l.waits_for_lock || l.lock_error));
+    let error = about.last_run.as_ref().and_then(|r| r.error.as_ref());
+    let by_status = error.is_some_and(|e| e.summary.contains(SIGN) || e.step.as_deref() == Some("force-unlock"));
+    let by_result = runs
+        .iter()
+        .flat_map(|r| pods_of(pods, &r.name))
+        .filter_map(|p| p.result.found()?.error.as_ref())
+        .any(|e| e.summary.contains(SIGN));
+    by_log || by_status || by_result || about.has("StateReadable", "False", "StateLocked")
+}
+
+/// The object with its Jobs and pods alone: what a list or a timeline needs.
+pub async fn read_job_history(api: &Api, object: &ObjectRef, depth: &Depth) -> Reading<JobWhyFacts> {
+    let (about, jobs, pods) =
+        tokio::join!(read_object(api, object), read_labelled_jobs(api, object), read_pods_of_object(api, object));
+    about.map(|about| {
+        let known = pods.found().map(Vec::as_slice).unwrap_or_default();
+        let jobs = jobs.map(|jobs| marked(jobs_of(jobs, &about.uid), known));
+        JobWhyFacts {
+            object: object.clone(),
+            about,
+            jobs,
+            pods: pods.clone(),
+            runs: Vec::new(),
+            owner_cluster: None,
+            terraform_cluster: None,
+            leases: Vec::new(),
+            plan: None,
+            lock: None,
+            live: depth.live,
+        }
+    })
+}
+
+/// The Jobs with the marks that count.
+fn marked(jobs: Vec<JobFacts>, pods: &[PodFacts]) -> Vec<JobFacts> {
+    let mark = |job: JobFacts| {
+        let newest = pods_of(pods, &job.name).first().copied();
+        with_marks(job, newest)
+    };
+    jobs.into_iter().map(mark).collect()
+}

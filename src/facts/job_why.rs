@@ -1,0 +1,52 @@
+//! Everything that the rules of `jobs why` look at, for one object. `None` = was not needed.
+
+use super::event::EventFacts;
+use super::job::JobFacts;
+use super::lock::LockFacts;
+use super::node::NodeFacts;
+use super::object::{ObjectFacts, ObjectRef, OwnerClusterFacts};
+use super::pod::PodFacts;
+use super::reading::Reading;
+use super::run::{LogFacts, PlanFacts, RunLease};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobWhyFacts {
+    pub object: ObjectRef,
+    pub about: ObjectFacts,
+    /// The Jobs that the controller counts, with the marks that their pods or annotations give them.
+    pub jobs: Reading<Vec<JobFacts>>,
+    /// The pods of all of them, newest first.
+    pub pods: Reading<Vec<PodFacts>>,
+    /// The Jobs that are triaged.
+    pub runs: Vec<RunFacts>,
+    pub owner_cluster: Option<Reading<OwnerClusterFacts>>,
+    /// The TerraformCluster from which a machine or pool inherits.
+    pub terraform_cluster: Option<Reading<ObjectFacts>>,
+    pub leases: Vec<LeaseWait>,
+    pub plan: Option<Reading<PlanFacts>>,
+    pub lock: Option<LockFacts>,
+    pub live: bool,
+}
+
+/// One Job that is triaged. It may be gone already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFacts {
+    pub name: String,
+    /// The condition that is about it; none for a Job that is only running.
+    pub condition: Option<String>,
+    /// Events on the Job and on its newest pod, newest first.
+    pub events: Reading<Vec<EventFacts>>,
+    pub node: Option<Reading<NodeFacts>>,
+    pub log: Option<Reading<LogFacts>>,
+    /// Whether the Secret that a container could not find is there now.
+    pub missing_now: Option<(String, Reading<()>)>,
+}
+
+/// A lease for which the object waits, and what its holder does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseWait {
+    pub name: String,
+    pub lease: Reading<RunLease>,
+    pub holder: Reading<JobFacts>,
+    pub holder_pods: Reading<Vec<PodFacts>>,
+}

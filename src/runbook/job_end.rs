@@ -1,0 +1,425 @@
+//! Why a Job that ran has failed: its step, its deadline, what ended it from outside, memory, or nothing said.
+
+use super::code::Code;
+use super::death::{from_event, from_node};
+use super::finding::{Evidence, Finding};
+use super::job_image;
+use super::job_outcome::Outcome;
+use super::job_start;
+use super::job_why::Case;
+use crate::captf::time::{seconds_between, short_duration, short_millis, utc};
+use crate::facts::event::EventFacts;
+use crate::facts::pod::{ContainerState, PodFacts};
+use crate::facts::reading::Reading;
+use crate::facts::run::{LogFacts, RunError};
+
+/// A call that has not come back for this share of the deadline hangs rather than being one of many.
+const HUNG_SHARE: i64 = 2;
+
+/// The causes of a finished Job that failed, most telling first.
+pub fn findings(case: &Case<'_>) -> Vec<Finding> {
+    match case.outcome {
+        Outcome::Blocked => vec![job(case, Code::DestructivePlanBlocked)],
+        Outcome::PlanChanged => vec![job(case, Code::PlanChanged)],
+        Outcome::PlanUnreadable => vec![job(case, Code::PlanUnreadable)],
+        Outcome::ImagePull => {
+            case.newest_pod().map(|p| job_image::findings(case.job, p, case.events)).unwrap_or_default()
+        }
+        Outcome::Deadline => deadline(case),
+        Outcome::ImageInvalid => vec![with_error(case, job(case, Code::ImageLayoutWrong))],
+        Outcome::Interrupted => vec![from_outside(case).unwrap_or_else(|| job(case, Code::RunInterrupted))],
+        Outcome::StepFailed => step_failed(case),
+        Outcome::NoResult => no_result(case),
+        _ => Vec::new(),
+    }
+}
+
+/// A finding whose first evidence is how the Job ended.
+fn job(case: &Case<'_>, code: Code) -> Finding {
+    let job = case.job;
+    let marks = [
+        (job.marks.interrupted, "captf.io/interrupted"),
+        (job.marks.blocked, "captf.io/destructive-plan-blocked"),
+        (job.marks.plan_changed, "captf.io/plan-changed"),
+        (job.marks.plan_unreadable, "captf.io/plan-unreadable"),
+    ];
+    let (source, value) = match (&job.failure, marks.iter().find(|(set, _)| *set && job.marks.bookkept)) {
+        (_, Some((_, key))) => (format!("Job/{} annotation {key}", job.name), "true".to_string()),
+        (Some((reason, message)), None) => {
+            let said = if message.is_empty() { String::new() } else { format!(": {message}") };
+            (format!("Job/{} .status.conditions[Failed]", job.name), format!("{reason}{said}"))
+        }
+        (None, None) => (format!("Job/{}", job.name), case.outcome.as_str().to_string()),
+    };
+    let mut finding = Finding::new(code, Evidence::new(source, value).at(job.finished)).with("job", job.name.clone());
+    finding = finding.with("op", job.op.map_or("run", |op| op.as_str()));
+    if let Some(pod) = case.newest_pod() {
+        finding = finding.with("pod", pod.name.clone());
+    }
+    if let Some(plan) = case.facts.about.pending_plan.as_ref().or(job.plan.as_ref()) {
+        finding = finding.with("plan", plan.clone());
+    }
+    if let Some(image) = &job.image {
+        finding = finding.with("image", image.clone());
+    }
+    finding
+}
+
+/// Adds the runner's own summary, the failing resources, and the error blocks of the log.
+fn with_error(case: &Case<'_>, mut finding: Finding) -> Finding {
+    if let Some(error) = &case.details.error {
+        if !error.summary.is_empty() {
+            finding =
+                finding.seen(Evidence::new(format!("{} error.summary", case.details.from), error.summary.clone()));
+        }
+        for resource in &error.resources {
+            finding = finding.seen(Evidence::new("error.resources", resource.clone()));
+        }
+    }
+    finding.seen_all(log_errors(case))
+}
+
+fn log_errors(case: &Case<'_>) -> Vec<Evidence> {
+    let Some(log) = case.log() else {
+        return Vec::new();
+    };
+    log.errors.iter().map(|block| Evidence::new(format!("log of {}", log_place(case)), block.clone())).collect()
+}
+
+fn log_place(case: &Case<'_>) -> String {
+    case.newest_pod().map_or("the pod".to_string(), |p| format!("Pod/{} container source", p.name))
+}
+
+fn last_lines(case: &Case<'_>, log: &LogFacts) -> Vec<Evidence> {
+    let lines: Vec<&str> = log.last_lines.iter().rev().take(3).rev().map(String::as_str).collect();
+    let source = format!("log of {}, last lines", log_place(case));
+    if lines.is_empty() { Vec::new() } else { vec![Evidence::new(source, lines.join("\n"))] }
+}
+
+fn step_failed(case: &Case<'_>) -> Vec<Finding> {
+    let step = failing_step(case);
+    let error = case.details.error.as_ref();
+    let mut findings = Vec::new();
+    if let Some(refused) = runner_refused(case) {
+        findings.push(refused);
+    }
+    if let Some(outside) = from_outside(case) {
+        findings.push(outside);
+    }
+    findings.extend(memory(case));
+    let code = match step.as_deref() {
+        _ if waited_for_lock(case, error) => Code::StateLockTimeout,
+        Some("init") => Code::InitStepFailed,
+        Some("force-unlock") => Code::ForceUnlockFailed,
+        Some("prepare" | "flags") => Code::PrepareFailed,
+        _ => Code::StepFailed,
+    };
+    let because = error.map(|e| e.summary.lines().next().unwrap_or_default().to_string()).filter(|s| !s.is_empty());
+    let because = because.unwrap_or_else(|| "no summary was left".to_string());
+    let mut finding =
+        job(case, code).with("step", step.unwrap_or_else(|| "unknown".to_string())).with("because", because);
+    if let Some(seen) = step_evidence(case) {
+        finding = finding.seen(seen);
+    }
+    findings.push(with_error(case, finding));
+    findings
+}
+
+/// The step that failed: what the error names, never simply the last one.
+pub fn failing_step(case: &Case<'_>) -> Option<String> {
+    let error = case.details.error.as_ref()?;
+    error.step.clone().filter(|s| !s.is_empty())
+}
+
+fn step_evidence(case: &Case<'_>) -> Option<Evidence> {
+    let name = failing_step(case)?;
+    let step = case.details.steps.iter().rfind(|s| s.name == name)?;
+    let took = short_millis(step.millis);
+    Some(Evidence::new(
+        format!("{} steps[{name}]", case.details.from),
+        format!("exit code {}, after {took}", step.exit_code),
+    ))
+}
+
+fn waited_for_lock(case: &Case<'_>, error: Option<&RunError>) -> bool {
+    const SIGN: &str = "Error acquiring the state lock";
+    error.is_some_and(|e| e.summary.contains(SIGN)) || case.log().is_some_and(|l| l.lock_error)
+}
+
+/// The API server refused the runner itself, as the log or the summary says.
+fn runner_refused(case: &Case<'_>) -> Option<Finding> {
+    let in_log = case.log().and_then(|l| l.forbidden.clone());
+    let in_summary =
+        || crate::captf::run_log::read_log(&case.details.error.as_ref()?.summary, false, &Default::default()).forbidden;
+    let (refusal, source) = match in_log {
+        Some(refusal) => (refusal, format!("log of {}", log_place(case))),
+        None => (in_summary()?, format!("{} error.summary", case.details.from)),
+    };
+    let elsewhere = refusal.namespace.as_deref().is_some_and(|ns| ns != case.facts.object.namespace);
+    let code = if elsewhere { Code::RunnerOtherNamespace } else { Code::RunnerForbidden };
+    let account = case.job.service_account.clone().unwrap_or_else(|| "captf-runner".to_string());
+    Some(
+        Finding::new(code, Evidence::new(source, refusal.line.clone()))
+            .seen(Evidence::new(
+                format!("Job/{} .spec.template.spec.serviceAccountName", case.job.name),
+                account.clone(),
+            ))
+            .with("what", refusal.resource)
+            .with("account", account)
+            .with("job", case.job.name.clone()),
+    )
+}
+
+fn deadline(case: &Case<'_>) -> Vec<Finding> {
+    let limit = case.job.active_deadline_seconds;
+    let base = |code| {
+        let deadline = limit.map_or("unknown".to_string(), short_duration);
+        let ran = Evidence::new(
+            format!("Job/{} .spec.activeDeadlineSeconds", case.job.name),
+            limit.map_or("unset".to_string(), |s| s.to_string()),
+        );
+        job(case, code).seen(ran.at(case.job.started)).with("deadline", deadline)
+    };
+    let started = case.newest_pod().and_then(PodFacts::source_started);
+    let never = started.is_none() && case.details.steps.is_empty() && case.log().is_none();
+    let mut start = if never { job_start::findings(case) } else { Vec::new() };
+    if never && (case.newest_pod().is_some() || !start.is_empty()) {
+        start.push(base(Code::DeadlineNeverStarted));
+        return start;
+    }
+    let slowest = case.details.steps.iter().max_by_key(|s| s.millis);
+    let seen_step =
+        slowest.map(|s| Evidence::new(format!("{} steps[{}]", case.details.from, s.name), short_millis(s.millis)));
+    let log = case.log();
+    if log.is_some_and(|l| l.waits_for_lock) || waited_for_lock(case, case.details.error.as_ref()) {
+        let lines = log.map(|l| last_lines(case, l)).unwrap_or_default();
+        return vec![base(Code::DeadlineLockWait).seen_all(seen_step).seen_all(lines)];
+    }
+    if let Some((address, elapsed)) = log.and_then(|l| l.still.clone())
+        && limit.is_none_or(|l| elapsed >= l / HUNG_SHARE)
+    {
+        let line = Evidence::new(
+            format!("log of {}", log_place(case)),
+            format!("{address} was not done after {}", short_duration(elapsed)),
+        );
+        return vec![base(Code::DeadlineHungCall).seen(line).seen_all(seen_step).with("address", address)];
+    }
+    match slowest {
+        Some(step) => {
+            let lines = log.map(|l| last_lines(case, l)).unwrap_or_default();
+            vec![
+                base(Code::DeadlineSlowStep)
+                    .seen_all(seen_step)
+                    .seen_all(lines)
+                    .with("step", step.name.clone())
+                    .with("took", short_millis(step.millis)),
+            ]
+        }
+        None => vec![base(Code::DeadlineUnknown).seen_all(log.map(|l| last_lines(case, l)).unwrap_or_default())],
+    }
+}
+
+/// What ended the run from outside: a condition of the pod is a cause only once the pod has ended.
+fn from_outside(case: &Case<'_>) -> Option<Finding> {
+    let pod = case.newest_pod();
+    let of_pod = pod.and_then(|p| {
+        let field = |f: &str| format!("Pod/{} {f}", p.name);
+        let said = |reason: &str, message: &str| {
+            if message.is_empty() { reason.to_string() } else { format!("{reason}: {message}") }
+        };
+        if p.reason == "Evicted" {
+            return Some((Code::RunEvicted, Evidence::new(field(".status.reason"), said("Evicted", &p.message))));
+        }
+        let ended = p.has_ended() || p.deletion_deadline.is_some();
+        let d = p.disruption.as_ref().filter(|_| ended)?;
+        let code = match d.reason.as_str() {
+            "EvictionByEvictionAPI" => Code::RunDrained,
+            "PreemptionByScheduler" => Code::RunPreempted,
+            "DeletionByTaintManager" => Code::RunNodeTainted,
+            "DeletionByPodGC" => Code::RunNodeGone,
+            "TerminationByKubelet" => Code::RunEvicted,
+            _ => Code::RunDisruptedOther,
+        };
+        Some((code, Evidence::new(field(".status.conditions[DisruptionTarget]"), said(&d.reason, &d.message)).at(d.at)))
+    });
+    let of_reason = || {
+        let p = pod.filter(|p| !p.reason.is_empty() && p.reason != "DeadlineExceeded")?;
+        let lost = matches!(p.reason.as_str(), "NodeLost" | "NodeStatusUnknown");
+        let code = if lost { Code::RunNodeGone } else { Code::RunDisruptedOther };
+        let value = if p.message.is_empty() { p.reason.clone() } else { format!("{}: {}", p.reason, p.message) };
+        Some((code, Evidence::new(format!("Pod/{} .status.reason", p.name), value)))
+    };
+    let of_events = || {
+        const SIGNS: [(&str, Code); 5] = [
+            ("Evicted", Code::RunEvicted),
+            ("Preempted", Code::RunPreempted),
+            ("TaintManagerEviction", Code::RunNodeTainted),
+            ("NodeNotReady", Code::RunNodeGone),
+            ("NodeShutdown", Code::RunEvicted),
+        ];
+        SIGNS.iter().find_map(|(reason, code)| {
+            let event = case.events.iter().find(|e: &&EventFacts| e.reason == *reason)?;
+            Some((*code, from_event(event)))
+        })
+    };
+    let (code, evidence) = of_pod.or_else(of_reason).or_else(of_events)?;
+    let mut finding = Finding::new(code, evidence).with("job", case.job.name.clone());
+    if let Some(pod) = pod {
+        finding = finding
+            .with("pod", pod.name.clone())
+            .with("reason", pod.disruption.as_ref().map_or(pod.reason.clone(), |d| d.reason.clone()));
+        if let Some(node) = &pod.node {
+            finding = finding.with("node", node.clone());
+        }
+    }
+    match &case.run.node {
+        Some(Reading::Found(node)) => finding = finding.seen(from_node(node)),
+        Some(Reading::Absent) => finding = finding.seen(Evidence::new("Node of the pod", "not found")),
+        _ => {}
+    }
+    if case.job.marks.interrupted {
+        finding = finding.seen(
+            Evidence::new(format!("Job/{}", case.job.name), "interrupted: not counted as a failure")
+                .at(case.job.finished),
+        );
+    }
+    Some(finding)
+}
+
+/// Memory: an OOM kill with any exit code, or a child process that was killed.
+fn memory(case: &Case<'_>) -> Option<Finding> {
+    let pod = case.newest_pod();
+    let oom = pod.and_then(|pod| {
+        pod.containers.iter().find_map(|c| match &c.state {
+            ContainerState::Terminated { reason, exit_code, finished, .. } if reason == "OOMKilled" => {
+                let list = if c.init { "initContainerStatuses" } else { "containerStatuses" };
+                let source = format!("Pod/{} .status.{list}[{}].state.terminated", pod.name, c.name);
+                let limit = c.memory_limit.clone();
+                let seen = Evidence::new(source, format!("OOMKilled, exit code {exit_code}")).at(*finished);
+                let memory = Evidence::new(
+                    format!("Pod/{} container {} memory limit", pod.name, c.name),
+                    limit.clone().unwrap_or_else(|| "none: the node ran out".to_string()),
+                );
+                Some(
+                    Finding::new(Code::OutOfMemory, seen)
+                        .seen(memory)
+                        .with("container", c.name.clone())
+                        .with("pod", pod.name.clone())
+                        .with("limit", limit.unwrap_or_else(|| "no limit".to_string())),
+                )
+            }
+            _ => None,
+        })
+    });
+    oom.or_else(|| {
+        let line = case.log()?.killed.clone()?;
+        let limit = pod.and_then(PodFacts::source).and_then(|c| c.memory_limit.clone());
+        let memory = limit.map(|l| Evidence::new("memory limit of container source", l));
+        Some(
+            Finding::new(Code::ChildKilled, Evidence::new(format!("log of {}", log_place(case)), line))
+                .seen_all(memory)
+                .with("job", case.job.name.clone()),
+        )
+    })
+}
+
+fn no_result(case: &Case<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = from_outside(case).into_iter().collect();
+    findings.extend(memory(case));
+    if !findings.is_empty() {
+        return findings;
+    }
+    let Some(pod) = case.newest_pod() else {
+        if let Some((reason, _)) =
+            case.job.failure.as_ref().filter(|(r, _)| r != "BackoffLimitExceeded" && !r.is_empty())
+        {
+            return vec![job(case, Code::JobFailedOther).with("reason", reason.clone())];
+        }
+        let start = job_start::findings(case);
+        if !start.is_empty() {
+            return start;
+        }
+        if !case.pods_are_known() {
+            return Vec::new();
+        }
+        let gone = Evidence::new(format!("Pods of Job/{}", case.job.name), "none left");
+        return vec![job(case, Code::PodsGone).seen(gone)];
+    };
+    let start = job_start::findings(case);
+    if !start.is_empty() {
+        return start;
+    }
+    let ended = pod.source().map(|c| &c.state);
+    if let Some(ContainerState::Terminated { reason, exit_code, finished, message, .. }) = ended {
+        let source = format!("Pod/{} .status.containerStatuses[source].state.terminated", pod.name);
+        let said = if message.is_empty() { String::new() } else { format!(": {message}") };
+        let seen = Evidence::new(source, format!("{reason}, exit code {exit_code}{said}")).at(*finished);
+        let code = match (reason.as_str(), exit_code) {
+            ("StartError" | "ContainerCannotRun", _) => Code::ContainerCannotRun,
+            ("ContainerStatusUnknown", _) => Code::RunNodeGone,
+            (_, 137) => Code::KilledUnexplained,
+            _ => Code::NoResult,
+        };
+        let why = match &pod.result {
+            crate::facts::run::ResultReading::Nothing(why) => *why,
+            _ => "none",
+        };
+        let lasted = pod.source_started().zip(*finished).map(|(from, to)| short_duration(seconds_between(from, to)));
+        let mut finding = Finding::new(code, seen)
+            .seen(Evidence::new("the runner's result", why))
+            .with("container", "source")
+            .with("job", case.job.name.clone())
+            .with("pod", pod.name.clone())
+            .with("reason", reason.clone());
+        if let Some(lasted) = lasted {
+            finding = finding.seen(Evidence::new("container source ran for", lasted));
+        }
+        if let Some(node) = &pod.node {
+            finding = finding.with("node", node.clone());
+        }
+        return vec![finding.seen_all(log_errors(case))];
+    }
+    let state = Evidence::new(
+        format!("Pod/{} .status", pod.name),
+        format!("phase {}, no end of container source reported", pod.phase),
+    );
+    vec![job(case, Code::NoResult).seen(state).seen_all(log_errors(case))]
+}
+
+/// A Job that the status or a condition names and that the API server does not have.
+pub fn vanished(case_name: &str, source: Evidence, events: &[EventFacts]) -> Finding {
+    let traces =
+        events.iter().filter(|e| e.about.1 == case_name || e.about.1.starts_with(&format!("{case_name}-"))).take(3);
+    Finding::new(Code::JobVanished, Evidence::new(format!("Job/{case_name}"), "not found"))
+        .seen(source)
+        .seen_all(traces.map(from_event))
+        .with("job", case_name)
+}
+
+/// `running since ...`: how an unfinished Job whose pod runs stands.
+pub fn in_progress(case: &Case<'_>) -> Finding {
+    let job = case.job;
+    let since = case.newest_pod().and_then(PodFacts::source_started);
+    let mut finding = Finding::new(
+        Code::RunInProgress,
+        Evidence::new(format!("Job/{}", job.name), "unfinished").at(job.started.or(job.created)),
+    )
+    .with("job", job.name.clone())
+    .with("op", job.op.map_or("run", |op| op.as_str()));
+    if let Some(pod) = case.newest_pod() {
+        finding = finding
+            .seen(
+                Evidence::new(
+                    format!("Pod/{} container source", pod.name),
+                    if since.is_some() { "running" } else { "not started yet" },
+                )
+                .at(since),
+            )
+            .with("pod", pod.name.clone());
+    }
+    if let Some((start, limit)) = job.started.zip(job.active_deadline_seconds) {
+        let end = start + jiff::SignedDuration::from_secs(limit);
+        finding = finding.seen(Evidence::new("deadline", utc(end)));
+    }
+    finding
+}

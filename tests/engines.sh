@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# A real Docker, a real Podman and a registry for the tests of `lock force-unlock`, all of them private.
+#
+#   tests/engines.sh DIR
+#
+# Runs as root on Debian. Prints one line of JSON when everything answers, runs until its standard input
+# ends, and then stops what it started. Containers use host networking: there is no bridge and no iptables.
+set -euo pipefail
+
+dir=$1
+mkdir -p "$dir"
+pids=()
+
+say() { printf 'engines: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+need() {
+  command -v "$1" >/dev/null && return
+  [[ -e /etc/debian_version && $(id -u) == 0 ]] || die "$1 is missing: install it (on Debian: apt-get install $2)"
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$2"; } >&2
+}
+
+stop() {
+  local pid
+  for pid in ${pids[@]+"${pids[@]}"}; do kill "$pid" 2>/dev/null || true; done
+  for pid in ${pids[@]+"${pids[@]}"}; do wait "$pid" 2>/dev/null || true; done
+}
+trap stop EXIT
+
+# until_answers SECONDS COMMAND...
+until_answers() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    ((SECONDS < end)) || die "no answer: $*; see $dir/*.log"
+    sleep 0.2
+  done
+}
+
+export PATH=$PATH:/usr/sbin:/sbin
+need dockerd docker.io
+need podman podman
+need runc runc
+need docker-registry docker-registry
+need curl curl
+
+port=$((20000 + RANDOM % 20000))
+cat >"$dir/registry.yml" <<END
+version: 0.1
+log: {level: warn}
+storage: {filesystem: {rootdirectory: $dir/registry}, delete: {enabled: true}}
+http: {addr: 127.0.0.1:$port}
+END
+docker-registry serve "$dir/registry.yml" >"$dir/registry.log" 2>&1 &
+pids+=($!)
+
+dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$dir/docker.sock" --data-root "$dir/docker" \
+  --exec-root "$dir/docker-exec" -p "$dir/docker.pid" >"$dir/docker.log" 2>&1 &
+docker_pid=$!
+pids+=($docker_pid)
+
+cat >"$dir/containers.conf" <<END
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+END
+cat >"$dir/storage.conf" <<END
+[storage]
+driver = "vfs"
+graphroot = "$dir/podman"
+runroot = "$dir/podman-run"
+END
+cat >"$dir/registries.conf" <<END
+[[registry]]
+location = "127.0.0.1:$port"
+insecure = true
+END
+CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf \
+  CONTAINERS_REGISTRIES_CONF=$dir/registries.conf \
+  podman --volumepath "$dir/podman-volumes" system service --time=0 "unix://$dir/podman.sock" >"$dir/podman.log" 2>&1 &
+pids+=($!)
+
+until_answers 60 curl -sf --unix-socket "$dir/docker.sock" http://docker/_ping
+until_answers 60 curl -sf --unix-socket "$dir/podman.sock" http://docker/_ping
+until_answers 60 curl -sf "http://127.0.0.1:$port/v2/"
+
+printf '{"docker":"unix://%s/docker.sock","podman":"unix://%s/podman.sock","registry":"127.0.0.1:%s","docker_pid":%s}\n' \
+  "$dir" "$dir" "$port" "$docker_pid"
+cat >/dev/null
