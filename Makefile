@@ -38,3 +38,5 @@ fmt:
 
 clean:
 	$(CARGO) clean
+
+include release/release.mk

@@ -40,6 +40,8 @@ suite setup setup
 # shellcheck disable=SC1091
 source "$log/env"
 suite cluster cargo test --locked --test cluster -- --include-ignored
+suite krew env CAPTF_TEST_BINARY="$PWD/target/debug/kubectl-captf" tests/krew.sh
+suite manifest release/manifest.py check plugin.yaml
 suite demo make --no-print-directory demo
 
 printf '\n'
