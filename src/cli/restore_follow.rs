@@ -72,12 +72,12 @@ pub async fn follow(
     let mut last: Option<Progress> = None;
     let mut withdrawn = 0;
     // One listener for the whole wait: an interrupt counts during a slow request as well.
-    let interrupt = tokio::signal::ctrl_c();
+    let interrupt = stop_asked();
     tokio::pin!(interrupt);
     loop {
         let looked = tokio::select! {
             looked = look(session, object, asked) => looked?,
-            _ = &mut interrupt => return Ok(Outcome::Interrupted),
+            () = &mut interrupt => return Ok(Outcome::Interrupted),
         };
         if let Some(progress) = looked {
             let line = progress.stage.line();
@@ -102,9 +102,22 @@ pub async fn follow(
         }
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}
-            _ = &mut interrupt => return Ok(Outcome::Interrupted),
+            () = &mut interrupt => return Ok(Outcome::Interrupted),
         }
     }
+}
+
+/// Ends at Ctrl-C or SIGTERM. The claim took over both signals for the whole process, so both are listened to.
+async fn stop_asked() {
+    #[cfg(unix)]
+    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        return;
+    }
+    let _ = tokio::signal::ctrl_c().await; // without a listener there is nothing to wait for
 }
 
 /// What is said to somebody who leaves or whose time is up.

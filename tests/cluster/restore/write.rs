@@ -152,12 +152,14 @@ fn a_wait_ends_at_its_limit_or_at_an_interrupt_and_the_restore_goes_on() {
     let ran = fixture.plugin(&[&words[..], &["--timeout=2s"]].concat());
     assert_eq!(ran.code, 124, "{}", ran.text());
     assert!(ran.stderr.contains("restore status"), "{}", ran.text());
-    let child = fixture.command(&["restore", "status", "tfc/demo", "--wait"]).spawn().expect("start the plugin");
-    thread::sleep(Duration::from_secs(3));
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("interrupt").success());
-    let ran = Ran::of(&child.wait_with_output().expect("wait for the plugin"));
-    assert_eq!(ran.code, 130, "{}", ran.text());
+    for signal in ["-INT", "-TERM"] {
+        let child = fixture.command(&["restore", "status", "tfc/demo", "--wait"]).spawn().expect("start the plugin");
+        thread::sleep(Duration::from_secs(3));
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("send a signal").success());
+        let ran = Ran::of(&child.wait_with_output().expect("wait for the plugin"));
+        assert_eq!(ran.code, 130, "{signal}: {}", ran.text());
+    }
     assert_eq!(fixture.annotation(), Some(old));
 }
 
