@@ -28,10 +28,7 @@ pub fn render_yaml<T: Serialize>(out: &mut dyn Write, value: &T) -> io::Result<(
 
 fn make_visible(value: &mut serde_json::Value) {
     match value {
-        // A line break stays one: every YAML reader knows it, and a log is read by lines.
-        serde_json::Value::String(text) => {
-            *text = text.split('\n').map(visible).collect::<Vec<_>>().join("\n");
-        }
+        serde_json::Value::String(text) => *text = visible(text).into_owned(),
         serde_json::Value::Array(items) => items.iter_mut().for_each(make_visible),
         serde_json::Value::Object(map) => map.values_mut().for_each(make_visible),
         _ => {}
