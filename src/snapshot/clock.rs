@@ -3,20 +3,27 @@
 //! Times that lie ahead (expiry, deadlines, schedules) and times people wrote (spec, annotations, labels,
 //! data) are left out. What managedFields say counts.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 /// The newest time in any of the objects, with where it was found.
 pub(crate) fn newest<'a>(objects: impl Iterator<Item = &'a Value>) -> Option<(Timestamp, String)> {
-    let mut best: Option<(Timestamp, &Value, String)> = None;
+    let mut best: Option<(Timestamp, String)> = None;
     for object in objects {
-        let mut scan = Scan { object, newest: best.as_ref().map(|b| b.0), place: None, path: Vec::new() };
+        // One nanosecond less, so that an equal time is seen: of equals the first place by name is told, in
+        // whatever order the objects come.
+        let floor = best.as_ref().and_then(|b| b.0.checked_sub(SignedDuration::from_nanos(1)).ok());
+        let mut scan = Scan { object, newest: floor, place: None, path: Vec::new() };
         scan.value(object, 0);
         if let (Some(at), Some(place)) = (scan.newest, scan.place) {
-            best = Some((at, object, place));
+            let found = (at, format!("{} {place}", subject(object)));
+            let better = best.as_ref().is_none_or(|b| found.0 > b.0 || (found.0 == b.0 && found.1 < b.1));
+            if better {
+                best = Some(found);
+            }
         }
     }
-    best.map(|(at, object, place)| (at, format!("{} {place}", subject(object))))
+    best
 }
 
 enum Step<'a> {
