@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::Candidate;
 use super::line::Line;
-use super::sources::{ObjectPlace, Source, may_be_lock_id, object_before, object_place};
+use super::sources::{ObjectPlace, Source, may_be_lock_id, object_before, object_place, then_serials};
 use crate::captf::time::relative;
 use crate::cli::args::GlobalArgs;
 use crate::cli::scope::named;
@@ -23,6 +23,7 @@ struct Typed {
 
 /// Reads the candidates of a source.
 pub fn read(source: Source, line: &Line) -> Vec<Candidate> {
+    let source = if source == Source::ObjectThenSerials { then_serials(line) } else { source };
     let globals = crate::cli::args::normalize(line.globals.iter().map(Into::into));
     let Ok(Typed { global }) = Typed::try_parse_from(globals) else { return Vec::new() };
     let plain = |names: Vec<String>| names.into_iter().map(|n| Candidate::new(n, "")).collect();

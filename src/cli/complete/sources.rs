@@ -19,6 +19,8 @@ pub enum Source {
     LockIds,
     /// Serials of an object's state backups.
     Serials,
+    /// An object, then its serials.
+    ObjectThenSerials,
     Namespaces,
     Codes,
     Runbooks,
@@ -34,9 +36,11 @@ const SOURCES: &[(&str, Source)] = &[
     ("id:as_user", Source::Nothing),
     ("id:tls_server_name", Source::Nothing),
     ("KIND/NAME", Source::Objects),
-    ("LOCK_ID", Source::LockIds),
-    ("LOCK-ID", Source::LockIds),
+    ("ID", Source::LockIds),
     ("SERIAL", Source::Serials),
+    ("KIND/NAME [SERIAL]", Source::ObjectThenSerials),
+    ("KIND/NAME SERIAL [SERIAL2]", Source::ObjectThenSerials),
+    ("SERIAL [KIND/NAME]", Source::ObjectThenSerials),
     ("NAMESPACE", Source::Namespaces),
     ("CODE", Source::Codes),
     ("RUNBOOK", Source::Runbooks),
@@ -51,6 +55,16 @@ const SOURCES: &[(&str, Source)] = &[
     ("TIME", Source::Nothing),
     ("LEVEL", Source::Nothing),
     ("URL", Source::Nothing),
+    ("JOB", Source::Nothing),
+    ("NAME", Source::Nothing),
+    ("IMAGE", Source::Nothing),
+    ("KIND", Source::Nothing),
+    ("OP", Source::Nothing),
+    ("TEXT", Source::Nothing),
+    ("WHO", Source::Nothing),
+    ("WHERE", Source::Nothing),
+    ("BOOL", Source::Nothing),
+    ("LINES", Source::Nothing),
     ("TOKEN", Source::Nothing),
     ("GROUP", Source::Nothing),
     ("DURATION", Source::Nothing),
@@ -72,9 +86,15 @@ pub fn offline(source: Source, line: &Line) -> Option<Vec<Candidate>> {
         Source::Codes => Some(Code::ALL.iter().map(|c| Candidate::new(c.as_str(), c.severity().as_str())).collect()),
         Source::Runbooks => Some(RUNBOOKS.iter().map(|b| Candidate::new(b.name, "")).collect()),
         Source::Commands => Some(commands(&line.positionals)),
+        Source::ObjectThenSerials => offline(then_serials(line), line),
         Source::Objects if object_place(line) == ObjectPlace::Kind && !may_be_lock_id(&line.current) => Some(kinds()),
         _ => None,
     }
+}
+
+/// Serials once an object is named, else objects.
+pub fn then_serials(line: &Line) -> Source {
+    if object_before(line).is_some() { Source::Serials } else { Source::Objects }
 }
 
 /// What of an object belongs at the cursor.
