@@ -4,6 +4,7 @@ use clap::Args;
 use futures::StreamExt;
 
 use super::args::GlobalArgs;
+use super::claim_met::claim_met;
 use super::error::{CommandError, unreadable};
 use super::jobs::{OpArg, kinds, operations};
 use super::render::{Shape, render};
@@ -146,7 +147,14 @@ async fn judge_named(session: &Session, objects: &[ObjectRef], ops: &[Operation]
     let mut items = Vec::new();
     for (object, read) in objects.iter().zip(reads) {
         match read {
-            Reading::Found(facts) => items.push(item_of(session, &facts, ops)),
+            Reading::Found(facts) => {
+                let mut item = item_of(session, &facts, ops);
+                // Who changes the object is said beside the cause; where it cannot be read, the cause stands alone.
+                if let Ok(Some(claim)) = claim_met(session, object).await {
+                    item.findings.push(claim);
+                }
+                items.push(item);
+            }
             Reading::Absent => return Err(not_found(session, object).await),
             Reading::Unreadable(gap) => {
                 let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);

@@ -4,15 +4,15 @@ use clap::{Args, Subcommand};
 use futures::StreamExt;
 
 use super::args::{GlobalArgs, OutputFormat};
+use super::claim_met::claim_met;
 use super::error::{CommandError, unreadable};
 use super::render::{Shape, render};
 use super::scope::{Scope, namespace_is_absent, not_found, nothing_listed, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
-use crate::claim::lease::{LeaseKey, claim_lease};
+use crate::claim::lease::claim_lease;
 use crate::cluster::api::Selector;
-use crate::cluster::claim::read_claim;
 use crate::cluster::lock::{Prefetched, lock_facts_of_listed, prefetch, read_lock_facts};
 use crate::cluster::orphans::read_scope;
 use crate::facts::lock::LockFacts;
@@ -251,16 +251,12 @@ fn item_of(session: &Session, facts: &LockFacts) -> Item {
 
 /// The item with the claim of somebody who is changing the object, if there is one.
 async fn with_claim(session: &Session, object: &ObjectRef, mut item: Item) -> Item {
-    let key = LeaseKey { namespace: object.namespace.clone(), name: claim_lease(&object.suffix()) };
-    match read_claim(&session.api, &key).await {
-        Reading::Found(claim) => {
-            let finding = crate::runbook::claim::finding(&claim, &object.resource(), session.now());
-            item.findings.insert(item.findings.len().min(1), finding);
-        }
-        Reading::Absent => {}
+    match claim_met(session, object).await {
+        Ok(Some(finding)) => item.findings.insert(item.findings.len().min(1), finding),
+        Ok(None) => {}
         // Without the Leases the lock itself could not be read either, and that gap says it all.
-        Reading::Unreadable(gap) if item.verdict != Some(Verdict::Undetermined) => item.gaps.push(gap),
-        Reading::Unreadable(_) => {}
+        Err(gap) if item.verdict != Some(Verdict::Undetermined) => item.gaps.push(gap),
+        Err(_) => {}
     }
     item
 }

@@ -5,6 +5,7 @@ pub mod args;
 pub mod backups;
 pub mod backups_save;
 pub mod claim;
+pub mod claim_met;
 pub mod claimed;
 pub mod collect;
 pub mod complete;

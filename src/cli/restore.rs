@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, OutputFormat, Timeout};
+use super::claim_met::claim_met;
 use super::claimed::{Claim, with_claim};
 use super::error::{CommandError, parse_timeout};
 use super::restore_candidates;
@@ -201,6 +202,15 @@ impl Run<'_> {
         Ok(Judged { facts, judgement })
     }
 
+    /// The judgement before anything is asked or written, with the claim of somebody else that it would meet.
+    async fn judge_first(&self) -> Result<Judged, CommandError> {
+        let mut judged = self.judge().await?;
+        if let Ok(Some(claim)) = claim_met(self.session, self.object).await {
+            judged.judgement.findings.push(claim);
+        }
+        Ok(judged)
+    }
+
     /// Prints the judgement; the exit code is that of a refusal, or the given one.
     pub fn show(&self, judged: &Judged, view: RestoreView, exit: Option<u8>) -> Result<u8, CommandError> {
         let refused = judged.judgement.refused();
@@ -224,7 +234,7 @@ impl Run<'_> {
     }
 
     async fn dry(&self, place: &str) -> Result<u8, CommandError> {
-        let judged = self.judge().await?;
+        let judged = self.judge_first().await?;
         let patch = self.patch(&judged);
         let server = place == "server";
         let mut view = RestoreView {
@@ -253,7 +263,7 @@ impl Run<'_> {
     }
 
     async fn real(&self) -> Result<u8, CommandError> {
-        let judged = self.judge().await?;
+        let judged = self.judge_first().await?;
         if judged.judgement.refused() || self.is_text() {
             let code = self.show(&judged, RestoreView::default(), None)?;
             if judged.judgement.refused() {
