@@ -44,7 +44,7 @@ pub enum ClaimCommand {
 
 /// List the claims of people who are changing something
 ///
-/// Reads only. A claim is a Lease captf-claim-<suffix> that a changing command of this plugin holds.
+/// Reads only. A claim is a Lease captf-claim-SUFFIX that a changing command of this plugin holds.
 ///
 /// Needs: list on leases; list on the Terraform* kinds to say which object a claim is on.
 #[derive(Debug, Args)]

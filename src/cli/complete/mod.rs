@@ -1,7 +1,7 @@
 //! `__complete WORD...`: what could follow a command line that is being typed, one candidate a line.
 //!
 //! The protocol is the one that kubectl speaks with `kubectl_complete-<plugin>`: `value<TAB>description` lines,
-//! then `:<directive>`. It never fails, never asks and never takes longer than [`LIMIT`]: what cannot be known
+//! then `:<directive>`. It never fails, never asks and never takes longer than `LIMIT`: what cannot be known
 //! in that time is left out.
 
 mod line;
