@@ -14,6 +14,7 @@ use kube::config::{
 
 use super::api::{Api, error_chain};
 use super::meter::Meter;
+use super::proxy::{proxy_for, shown};
 
 /// The flags of kubectl that choose and change a connection.
 #[derive(Debug, Clone, Default)]
@@ -79,12 +80,22 @@ pub fn connect(connection: &Connection, meter: &Meter) -> Result<Connected, Clie
         return Err(ClientError::NoContext { name: name.clone(), known });
     }
     let options = apply_flags(&mut kubeconfig, context.as_deref(), connection)?;
+    let own_proxy = kubeconfig
+        .clusters
+        .iter()
+        .find(|c| Some(&c.name) == options.cluster.as_ref())
+        .and_then(|c| c.cluster.as_ref()?.proxy_url.clone());
     let mut config = futures::executor::block_on(Config::from_custom_kubeconfig(kubeconfig, &options))
         .map_err(|e| ClientError::Selection(explain(&e)))?;
     // kube would repeat writes too where a server or a gateway answers 429, 503 or 504.
     config.default_retry = false;
     config.connect_timeout = connection.request_timeout.or(config.connect_timeout);
-    let server = config.cluster_url.to_string().trim_end_matches('/').to_string();
+    config.proxy_url = proxy_for(&config.cluster_url, own_proxy.as_deref(), |name| std::env::var(name).ok())
+        .map_err(ClientError::Selection)?;
+    let mut server = config.cluster_url.to_string().trim_end_matches('/').to_string();
+    if let Some(proxy) = &config.proxy_url {
+        server.push_str(&format!(" through proxy {}", shown(proxy)));
+    }
     let namespace = config.default_namespace.clone();
     let builder = ClientBuilder::try_from(config)
         .map_err(|e| ClientError::Client { server: server.clone(), why: error_chain(&e) })?;

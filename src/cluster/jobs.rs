@@ -36,9 +36,9 @@ pub async fn read_labelled_values(api: &Api, object: &ObjectRef) -> Reading<Vec<
     api.list(&JOBS, Some(&object.namespace), &selector).await
 }
 
-/// Keeps the Jobs of the object with that UID.
+/// Keeps the Jobs of the object with that UID. Without one, as in a scrubbed snapshot, the labels have to do.
 pub fn jobs_of(jobs: Vec<(String, JobFacts)>, uid: &str) -> Vec<JobFacts> {
-    jobs.into_iter().filter(|(owner, _)| !uid.is_empty() && owner == uid).map(|(_, job)| job).collect()
+    jobs.into_iter().filter(|(owner, _)| uid.is_empty() || owner == uid).map(|(_, job)| job).collect()
 }
 
 /// All CAPTF Jobs of a namespace (or of all), keyed by namespace, kind and owner-name label.

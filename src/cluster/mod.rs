@@ -26,6 +26,7 @@ pub mod patch;
 pub mod payload;
 pub mod plans;
 pub mod pods;
+pub mod proxy;
 pub mod resolve;
 pub mod restore;
 pub mod restore_log;

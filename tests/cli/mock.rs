@@ -88,3 +88,23 @@ fn a_cut_connection_and_an_answer_about_another_object_are_no_verdict() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("about another object"), "{text}");
 }
+
+#[test]
+fn a_proxy_is_used_named_in_errors_and_never_for_the_loopback_address() {
+    let (proxy, count) = server(|_, stream| reply(stream, "403 Forbidden", "text/plain", "no"));
+    let line = ["lock", "inspect", "tfc/prod", "-n", "team-a", "--request-timeout", "3s", "--server"];
+    let run = |target: &str, vars: &[(&str, &str)]| {
+        let output = binary().envs(vars.iter().copied()).args(line).arg(target).output().expect("run");
+        (output.status.code(), shown(&output))
+    };
+    let through = proxy.replace("http://", "http://user:SECRET-WORD@");
+    let (code, text) = run("https://api.example.invalid:6443", &[("HTTPS_PROXY", &through)]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(&format!("through proxy {proxy}")) && !text.contains("SECRET-WORD"), "{text}");
+    let asked = count.load(Ordering::SeqCst);
+    assert!(asked > 0, "the proxy was asked");
+    let (busy, _) = server(|_, stream| reply(stream, "429 Too Many Requests", "application/json", BUSY));
+    let (_, text) = run(&busy, &[("HTTP_PROXY", &proxy), ("HTTPS_PROXY", &proxy)]);
+    assert!(text.contains("slow down") && !text.contains("through proxy"), "{text}");
+    assert_eq!(count.load(Ordering::SeqCst), asked, "the proxy was not asked for the loopback address");
+}
