@@ -20,6 +20,7 @@ use crate::facts::object::ObjectRef;
 use crate::facts::reading::{Gap, Reading};
 use crate::output::stderr_line;
 use crate::report::{Item, ItemObject, Lock, Report};
+use crate::runbook::finding::Finding;
 use crate::runbook::verdict::Verdict;
 use crate::runbook::{lock_inspect, lock_orphan};
 
@@ -177,12 +178,15 @@ pub async fn judge(
 }
 
 async fn judge_named(session: &Session, objects: &[ObjectRef]) -> Result<Vec<Item>, CommandError> {
-    let reads = objects.iter().map(|object| read_lock_facts(&session.api, object, session.live));
-    let reads: Vec<Reading<LockFacts>> = futures::stream::iter(reads).buffered(CONCURRENCY).collect().await;
+    let reads = objects.iter().map(async |object| {
+        // The claim is beside the verdict, so its read waits for nothing.
+        tokio::join!(read_lock_facts(&session.api, object, session.live), claim_met(session, object))
+    });
+    let reads: Vec<_> = futures::stream::iter(reads).buffered(CONCURRENCY).collect().await;
     let mut items = Vec::new();
-    for (object, read) in objects.iter().zip(reads) {
+    for (object, (read, claim)) in objects.iter().zip(reads) {
         match read {
-            Reading::Found(facts) => items.push(with_claim(session, &facts.object, item_of(session, &facts)).await),
+            Reading::Found(facts) => items.push(with_claim(item_of(session, &facts), claim)),
             Reading::Absent => return Err(not_found(session, object).await),
             Reading::Unreadable(gap) => {
                 let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
@@ -224,7 +228,7 @@ async fn judge_all(
         let item = item_of(session, facts);
         let key = (facts.object.namespace.clone(), claim_lease(&facts.object.suffix()));
         let look = claimed.as_ref().is_none_or(|names| names.contains(&key));
-        items.push(if look { with_claim(session, &facts.object, item).await } else { item });
+        items.push(if look { with_claim(item, claim_met(session, &facts.object).await) } else { item });
     }
     let mut unreadable = gaps;
     if whole_scope {
@@ -250,8 +254,8 @@ fn item_of(session: &Session, facts: &LockFacts) -> Item {
 }
 
 /// The item with the claim of somebody who is changing the object, if there is one.
-async fn with_claim(session: &Session, object: &ObjectRef, mut item: Item) -> Item {
-    match claim_met(session, object).await {
+fn with_claim(mut item: Item, claim: Result<Option<Finding>, Gap>) -> Item {
+    match claim {
         Ok(Some(finding)) => item.findings.insert(item.findings.len().min(1), finding),
         Ok(None) => {}
         // Without the Leases the lock itself could not be read either, and that gap says it all.
