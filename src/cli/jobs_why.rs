@@ -8,14 +8,13 @@ use super::claim_met::claim_met;
 use super::error::{CommandError, unreadable};
 use super::jobs::{OpArg, kinds, operations};
 use super::render::{Shape, render};
-use super::scope::{Scope, namespace_is_absent, not_found, nothing_listed, scope_of};
+use super::scope::{Scope, list_objects, not_found, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::Operation;
 use crate::cluster::api::Selector;
 use crate::cluster::job_why::{Depth, job_why_of_listed, list_runs, read_job_why};
-use crate::cluster::orphans::read_scope;
 use crate::facts::job_why::JobWhyFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::{Gap, Reading};
@@ -173,17 +172,7 @@ async fn judge_fleet(
     ops: &[Operation],
 ) -> Result<(Vec<Item>, Vec<Gap>), CommandError> {
     let selector = Selector { labels: global.selector.clone(), fields: None };
-    let (objects, gaps) = read_scope(&session.api, kinds, namespace, &selector).await;
-    if let Some(error) = nothing_listed(&gaps, kinds.len(), session) {
-        return Err(error);
-    }
-    if objects.is_empty()
-        && let Some(namespace) = namespace
-        && session.live
-        && namespace_is_absent(&session.api, namespace).await
-    {
-        return Err(CommandError::failed(format!("namespace `{namespace}` does not exist")));
-    }
+    let (objects, gaps) = list_objects(session, kinds, namespace, &selector).await?;
     let bad: Vec<_> = objects.into_iter().filter(|(_, about)| !bad_conditions(about, ops).is_empty()).collect();
     if bad.is_empty() {
         return Ok((Vec::new(), gaps));

@@ -7,14 +7,13 @@ use super::args::{GlobalArgs, OutputFormat};
 use super::claim_met::claim_met;
 use super::error::{CommandError, unreadable};
 use super::render::{Shape, render};
-use super::scope::{Scope, namespace_is_absent, not_found, nothing_listed, scope_of};
+use super::scope::{Scope, list_objects, not_found, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
 use crate::claim::lease::claim_lease;
 use crate::cluster::api::Selector;
 use crate::cluster::lock::{Prefetched, lock_facts_of_listed, prefetch, read_lock_facts};
-use crate::cluster::orphans::read_scope;
 use crate::facts::lock::LockFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::{Gap, Reading};
@@ -204,17 +203,7 @@ async fn judge_all(
     namespace: Option<&str>,
 ) -> Result<(Vec<Item>, Vec<Gap>), CommandError> {
     let selector = Selector { labels: global.selector.clone(), fields: None };
-    let (objects, gaps) = read_scope(&session.api, kinds, namespace, &selector).await;
-    if let Some(error) = nothing_listed(&gaps, kinds.len(), session) {
-        return Err(error);
-    }
-    if objects.is_empty()
-        && let Some(namespace) = namespace
-        && session.live
-        && namespace_is_absent(&session.api, namespace).await
-    {
-        return Err(CommandError::failed(format!("namespace `{namespace}` does not exist")));
-    }
+    let (objects, gaps) = list_objects(session, kinds, namespace, &selector).await?;
     let lists = prefetch(&session.api, namespace).await;
     let whole_scope = kinds.len() == WorkloadKind::ALL.len() && selector.labels.is_none() && gaps.is_empty();
     let references: Vec<ObjectRef> = objects.iter().map(|(o, _)| o.clone()).collect();

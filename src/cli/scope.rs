@@ -4,11 +4,11 @@ use super::error::{CommandError, unreadable};
 use super::session::Session;
 use super::target::Target;
 use crate::captf::kind::{NamedKind, OwnerKind, WorkloadKind};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, Resource, Selector};
 use crate::cluster::orphans::read_scope;
 use crate::cluster::resolve::{ByLockId, close_names, resolve_lock_id, resolve_owner};
-use crate::facts::object::ObjectRef;
-use crate::facts::reading::{GapReason, Reading};
+use crate::facts::object::{ObjectFacts, ObjectRef};
+use crate::facts::reading::{Gap, GapReason, Reading};
 
 const NAMESPACES: Resource =
     Resource { group: "", version: "v1", plural: "namespaces", kind: "Namespace", namespaced: false };
@@ -109,7 +109,7 @@ async fn by_lock_id(session: &Session, id: &str) -> Result<ObjectRef, CommandErr
 /// In a snapshot without a namespace given: the one namespace that holds the object.
 async fn only_namespace_with(session: &Session, kind: NamedKind, name: &str) -> Result<String, CommandError> {
     let kind = workload_of(kind);
-    let everything = crate::cluster::api::Selector::default();
+    let everything = Selector::default();
     let mut objects = Vec::new();
     for namespace in session.list_scopes() {
         objects.extend(read_scope(&session.api, &[kind], namespace.as_deref(), &everything).await.0);
@@ -149,9 +149,31 @@ pub async fn namespace_is_absent(api: &Api, namespace: &str) -> bool {
 }
 
 /// The error when nothing of any kind could be listed, or `None` when some list came through.
-pub fn nothing_listed(gaps: &[crate::facts::Gap], kinds: usize, session: &Session) -> Option<CommandError> {
+pub fn nothing_listed(gaps: &[Gap], kinds: usize, session: &Session) -> Option<CommandError> {
     let all_failed = gaps.len() == kinds && kinds > 0;
     let gap = gaps.iter().find(|g| g.reason != GapReason::NotInstalled).or(gaps.first()).filter(|_| all_failed)?;
     let what = format!("list the Terraform objects in {}", session.scope());
     Some(unreadable(&what, gap, session.source.server.as_deref()))
+}
+
+/// The objects of some kinds in one scope, with the gaps of kinds that could not be listed. An error when none
+/// could be, or when the namespace does not exist.
+pub async fn list_objects(
+    session: &Session,
+    kinds: &[WorkloadKind],
+    namespace: Option<&str>,
+    selector: &Selector,
+) -> Result<(Vec<(ObjectRef, ObjectFacts)>, Vec<Gap>), CommandError> {
+    let (objects, gaps) = read_scope(&session.api, kinds, namespace, selector).await;
+    if let Some(error) = nothing_listed(&gaps, kinds.len(), session) {
+        return Err(error);
+    }
+    if objects.is_empty()
+        && let Some(namespace) = namespace
+        && session.live
+        && namespace_is_absent(&session.api, namespace).await
+    {
+        return Err(CommandError::failed(format!("namespace `{namespace}` does not exist")));
+    }
+    Ok((objects, gaps))
 }

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{Cell, Color, ContentArrangement, Table};
+use comfy_table::{Cell, Color};
 
 use super::escape::visible;
 use super::style::Styles;
-use super::table::TableOptions;
+use super::table::{TableOptions, write_table};
 use super::view::{ItemView, ReportView};
 use crate::captf::time::short_duration;
 use crate::runbook::finding::Severity;
@@ -102,38 +102,6 @@ pub fn render_jobs(out: &mut dyn Write, report: &ReportView, options: TableOptio
         }
     }
     write_table(out, header, rows, options, styles)
-}
-
-fn write_table(
-    out: &mut dyn Write,
-    header: Vec<&str>,
-    rows: Vec<Vec<Cell>>,
-    options: TableOptions,
-    styles: Styles,
-) -> io::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    if styles.color {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
-    }
-    if options.headers {
-        table.set_header(header);
-    }
-    rows.into_iter().for_each(|row| {
-        table.add_row(row);
-    });
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 3));
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
 }
 
 fn colored(cell: Cell, severity: Option<Severity>) -> Cell {

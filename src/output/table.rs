@@ -19,7 +19,26 @@ pub struct TableOptions {
 
 /// `lock list`: object, verdict, holder, operation, age.
 pub fn render_locks(out: &mut dyn Write, report: &ReportView, options: TableOptions, styles: Styles) -> io::Result<()> {
-    if report.items.is_empty() {
+    let mut header = vec!["OBJECT", "VERDICT", "HOLDER", "OPERATION", "AGE"];
+    if options.namespaces {
+        header.insert(0, "NAMESPACE");
+    }
+    if options.wide {
+        header.extend(["LOCK-ID", "LEASE", "CODES"]);
+    }
+    let rows = report.items.iter().map(|item| row(item, options)).collect();
+    write_table(out, header, rows, options, styles)
+}
+
+/// A table in kubectl's manner; nothing at all without rows.
+pub(super) fn write_table(
+    out: &mut dyn Write,
+    header: Vec<&str>,
+    rows: Vec<Vec<Cell>>,
+    options: TableOptions,
+    styles: Styles,
+) -> io::Result<()> {
+    if rows.is_empty() {
         return Ok(());
     }
     let mut table = Table::new();
@@ -30,18 +49,11 @@ pub fn render_locks(out: &mut dyn Write, report: &ReportView, options: TableOpti
         table.force_no_tty();
     }
     if options.headers {
-        let mut header = vec!["OBJECT", "VERDICT", "HOLDER", "OPERATION", "AGE"];
-        if options.namespaces {
-            header.insert(0, "NAMESPACE");
-        }
-        if options.wide {
-            header.extend(["LOCK-ID", "LEASE", "CODES"]);
-        }
         table.set_header(header);
     }
-    for item in &report.items {
-        table.add_row(row(item, options));
-    }
+    rows.into_iter().for_each(|row| {
+        table.add_row(row);
+    });
     for column in table.column_iter_mut() {
         column.set_padding((0, 3));
     }
