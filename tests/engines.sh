@@ -4,7 +4,8 @@
 #   tests/engines.sh DIR
 #
 # Runs as root on Debian. Prints one line of JSON when everything answers, runs until its standard input
-# ends, and then stops what it started. Containers use host networking: there is no bridge and no iptables.
+# ends, and then stops what it started and removes DIR. Containers use host networking: there is no bridge and
+# no iptables.
 set -euo pipefail
 
 dir=$1
@@ -24,6 +25,12 @@ stop() {
   local pid
   for pid in ${pids[@]+"${pids[@]}"}; do kill "$pid" 2>/dev/null || true; done
   for pid in ${pids[@]+"${pids[@]}"}; do wait "$pid" 2>/dev/null || true; done
+  # A daemon that was killed, or a container that outlived it, leaves mounts behind.
+  local mount
+  while read -r mount; do umount -l "$mount" 2>/dev/null || true; done < <(
+    awk -v dir="$(realpath "$dir")/" 'index($2, dir) == 1 { print $2 }' /proc/mounts | sort -r
+  )
+  rm -rf --one-file-system "$dir" || say "$dir could not be removed"
 }
 trap stop EXIT
 
@@ -32,7 +39,7 @@ until_answers() {
   local end=$((SECONDS + $1))
   shift
   until "$@" >/dev/null 2>&1; do
-    ((SECONDS < end)) || die "no answer: $*; see $dir/*.log"
+    ((SECONDS < end)) || { tail -n 20 "$dir"/*.log >&2; die "no answer: $*"; }
     sleep 0.2
   done
 }
