@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use super::api::{Api, Resource};
 use super::json::{at, is_true, text};
+use super::objects::read_object;
 use crate::captf::keys;
 use crate::captf::kind::{OwnerKind, WorkloadKind};
-use crate::facts::object::{ObjectRef, OwnerClusterFacts};
+use crate::facts::object::{ObjectFacts, ObjectRef, OwnerClusterFacts};
 use crate::facts::reading::{GapReason, Reading};
 
 /// The resource of an owner kind in one of its versions.
@@ -29,6 +30,18 @@ pub async fn read_owner_cluster(api: &Api, namespace: &str, cluster: &str) -> Re
         paused: is_true(&value, &["spec", "paused"]),
         infrastructure: infrastructure_of(OwnerKind::Cluster, namespace, &value),
     })
+}
+
+/// The TerraformCluster of a Cluster, from which its machines and pools inherit; absent where it has none.
+pub async fn read_parent(api: &Api, owner: &Reading<OwnerClusterFacts>) -> Reading<ObjectFacts> {
+    match owner {
+        Reading::Found(owner) => match &owner.infrastructure {
+            Some(infrastructure) => read_object(api, infrastructure).await,
+            None => Reading::Absent,
+        },
+        Reading::Absent => Reading::Absent,
+        Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
+    }
 }
 
 /// The Terraform object behind a Cluster API object; nothing inside if its infrastructure is of another

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::api::{Api, Form, PODS, Resource, SECRETS, Selector};
-use super::clusters::read_owner_cluster;
+use super::clusters::{read_owner_cluster, read_parent};
 use super::events::read_events;
 use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
 use super::json::{label, owned};
@@ -276,14 +276,7 @@ async fn read_around(
     if object.kind == WorkloadKind::Cluster {
         return (Some(owner), None);
     }
-    let parent = match &owner {
-        Reading::Found(owner) => match &owner.infrastructure {
-            Some(infrastructure) => read_object(api, infrastructure).await,
-            None => Reading::Absent,
-        },
-        Reading::Absent => Reading::Absent,
-        Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
-    };
+    let parent = read_parent(api, &owner).await;
     (Some(owner), Some(parent))
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::api::{Api, Form, LEASES, SECRETS, Selector};
-use super::clusters::read_owner_cluster;
+use super::clusters::{read_owner_cluster, read_parent};
 use super::events::read_events;
 use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
 use super::leases::{facts_from_lease, read_lock};
@@ -324,19 +324,14 @@ pub(super) fn is_object_name(text: &str) -> bool {
 
 /// The Cluster, then the TerraformCluster from which a machine or pool inherits.
 async fn read_clusters(api: &Api, facts: &mut LockFacts) {
+    let inherits = facts.object.kind != WorkloadKind::Cluster;
     let Some(cluster) = facts.about.cluster_name.clone() else {
+        facts.around.terraform_cluster = inherits.then_some(Reading::Absent);
         return;
     };
     let read = read_owner_cluster(api, &facts.object.namespace, &cluster).await;
-    if facts.object.kind != WorkloadKind::Cluster {
-        facts.around.terraform_cluster = Some(match &read {
-            Reading::Found(owner) => match &owner.infrastructure {
-                Some(infrastructure) => read_object(api, infrastructure).await,
-                None => Reading::Absent,
-            },
-            Reading::Absent => Reading::Absent,
-            Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
-        });
+    if inherits {
+        facts.around.terraform_cluster = Some(read_parent(api, &read).await);
     }
     facts.around.owner_cluster = Some(read);
 }

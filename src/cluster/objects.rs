@@ -54,6 +54,7 @@ pub fn facts_from_object(value: &Value) -> ObjectFacts {
         default_drift_interval_seconds: spec(&["defaults", "drift", "intervalSeconds"]),
         refresh_interval_seconds: refresh_interval(value),
         deletion_policy: text(value, &["spec", "deletionPolicy"]).map(str::to_string),
+        default_deletion_policy: text(value, &["spec", "defaults", "deletionPolicy"]).map(str::to_string),
         last_drift_check: time(value, &["status", "lastDriftCheck"]),
         provisioned: is_true(value, &["status", "initialization", "provisioned"]),
         observed_serial: int(value, &["status", "observedStateSerial"]),

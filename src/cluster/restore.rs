@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::api::{Api, LEASES};
 use super::backups::{read_backup_sets, read_state_secrets};
-use super::clusters::read_owner_cluster;
+use super::clusters::{read_owner_cluster, read_parent};
 use super::jobs::{facts_from_job, read_labelled_values};
 use super::json::{annotation, at, int, is_true, items, owned, text, time};
 use super::lock::read_lock_facts;
@@ -79,6 +79,12 @@ pub async fn read_restore_facts(
         },
         read_live(api, object),
     );
+    let inherits = about.deleting.is_some() && about.deletion_policy.is_none() && object.kind != WorkloadKind::Cluster;
+    let terraform_cluster = match (inherits, &owner_cluster) {
+        (false, _) => None,
+        (true, Some(owner)) => Some(read_parent(api, owner).await),
+        (true, None) => Some(Reading::Absent),
+    };
     let chosen = serial.zip(sets.found()).and_then(|(serial, sets)| choose(sets, serial));
     let backup = match chosen {
         Some(set) => Some(read_backup(api, &object.namespace, set).await),
@@ -93,6 +99,7 @@ pub async fn read_restore_facts(
         extra,
         lock,
         owner_cluster,
+        terraform_cluster,
         sets,
         secrets,
         backup,

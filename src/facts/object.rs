@@ -81,6 +81,8 @@ pub struct ObjectFacts {
     pub default_drift_interval_seconds: Option<i64>,
     pub refresh_interval_seconds: Option<i64>,
     pub deletion_policy: Option<String>,
+    /// `spec.defaults.deletionPolicy` of a TerraformCluster.
+    pub default_deletion_policy: Option<String>,
     pub last_drift_check: Option<Timestamp>,
     pub provisioned: bool,
     pub observed_serial: Option<i64>,

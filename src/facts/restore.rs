@@ -87,6 +87,8 @@ pub struct RestoreFacts {
     pub extra: RestoreObject,
     pub lock: LockFacts,
     pub owner_cluster: Option<Reading<OwnerClusterFacts>>,
+    /// The TerraformCluster from which a machine or pool inherits; read only when its deletion policy matters.
+    pub terraform_cluster: Option<Reading<ObjectFacts>>,
     pub sets: Reading<Vec<BackupSet>>,
     pub secrets: StateSecrets,
     /// The payload of the set that the controller would take; `None` when there is none.

@@ -29,6 +29,8 @@ mod lock_tests;
 pub mod lock_verdict;
 pub mod next_attempt;
 pub mod next_run;
+#[cfg(test)]
+mod next_run_tests;
 pub mod policy;
 pub mod restore;
 pub mod restore_after;

@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::finding::Evidence;
-use super::policy::Policy;
+use super::policy::{Deletion, Policy};
 use crate::captf::backoff::{Ended, Retry, next_retry};
 use crate::captf::names::Operation;
 use crate::facts::job::{JobFacts, JobOutcome, finished_newest_first};
@@ -41,14 +41,14 @@ pub fn next_run(inputs: &Inputs<'_>, now: Timestamp) -> NextRun {
     if let Some(stopped) = stopped_entirely(inputs) {
         return stopped;
     }
+    if inputs.about.deleting.is_some() {
+        return deletion(inputs, now);
+    }
     if let Some(held) = held_by_state(inputs) {
         return held;
     }
     if let Some(restore) = pending_restore(inputs) {
         return restore;
-    }
-    if inputs.about.deleting.is_some() {
-        return deletion(inputs, now);
     }
     if let Some(gate) = closed_gate(inputs) {
         return gate;
@@ -99,7 +99,8 @@ pub(super) fn stopped_entirely(inputs: &Inputs<'_>) -> Option<NextRun> {
     None
 }
 
-pub(super) fn held_by_state(inputs: &Inputs<'_>) -> Option<NextRun> {
+/// Whether `StateReadable` says that no Job but a restore may run.
+fn is_held_by_state(about: &ObjectFacts) -> bool {
     const HELD: [&str; 6] = [
         "StateLost",
         "StateCorrupt",
@@ -108,9 +109,11 @@ pub(super) fn held_by_state(inputs: &Inputs<'_>) -> Option<NextRun> {
         "ApplyOutcomeUnknown",
         "RetainedStateFound",
     ];
-    let condition = inputs.about.condition("StateReadable")?;
-    let held = condition.status == "False" && HELD.contains(&condition.reason.as_str());
-    (held && restore_serial(inputs).is_none()).then(|| NextRun::Nothing {
+    about.condition("StateReadable").is_some_and(|c| c.status == "False" && HELD.contains(&c.reason.as_str()))
+}
+
+pub(super) fn held_by_state(inputs: &Inputs<'_>) -> Option<NextRun> {
+    (is_held_by_state(inputs.about) && restore_serial(inputs).is_none()).then(|| NextRun::Nothing {
         why: vec![condition_evidence(inputs, "StateReadable", "no Job but a restore starts until the state reads")],
     })
 }
@@ -130,6 +133,8 @@ fn pending_restore(inputs: &Inputs<'_>) -> Option<NextRun> {
     })
 }
 
+/// The controller's order of a deletion: dependents, the policy, what another object retained, release, then
+/// a restore where the state does not read, and the destroy last.
 fn deletion(inputs: &Inputs<'_>, now: Timestamp) -> NextRun {
     let about = inputs.about;
     let resource = inputs.object.resource();
@@ -141,12 +146,36 @@ fn deletion(inputs: &Inputs<'_>, now: Timestamp) -> NextRun {
     if about.has("Deleting", "True", "DeletionPolicyUnresolved") {
         return NextRun::Nothing { why: vec![condition_evidence(inputs, "Deleting", "no deletion policy resolves")] };
     }
-    if about.deletion_policy.as_deref() == Some("Retain") {
-        return NextRun::Due {
-            what: "the release under deletionPolicy Retain, which deletes the lock Lease".to_string(),
-            at: None,
-            why: vec![Evidence::new(format!("{resource} .spec.deletionPolicy"), "Retain")],
-        };
+    let release = |what: &str, source: String, value: &str| NextRun::Due {
+        what: format!("the release under {what}, which deletes the lock Lease"),
+        at: None,
+        why: vec![Evidence::new(source, value)],
+    };
+    if about.managed_by {
+        let source = format!("{resource} annotation cluster.x-k8s.io/managed-by");
+        return release("external management", source, "present");
+    }
+    if about.has("StateReadable", "False", "RetainedStateFound") {
+        let why = "the object is released at once, and its state and lock are not touched";
+        return NextRun::Nothing { why: vec![condition_evidence(inputs, "StateReadable", why)] };
+    }
+    match inputs.policy.deletion() {
+        Deletion::Retain { from } => {
+            let source = if from.starts_with('.') { format!("{resource} {from}") } else { from.to_string() };
+            return release("deletionPolicy Retain", source, "Retain");
+        }
+        Deletion::Unresolved => {
+            let source = format!("{resource} .spec.deletionPolicy");
+            let value = "not set, and there is no cluster to inherit from";
+            return NextRun::Nothing { why: vec![Evidence::new(source, value)] };
+        }
+        Deletion::Unknown => return NextRun::Unknown(policy_gap(inputs)),
+        Deletion::Destroy => {}
+    }
+    // With a state that reads, a restore request is ignored: the destroy goes on.
+    let restore = pending_restore(inputs).filter(|_| is_held_by_state(about));
+    if let Some(first) = held_by_state(inputs).or(restore) {
+        return first;
     }
     match retry_of(inputs, Operation::Destroy) {
         Ok(Some(retry)) => due_after(inputs, "the next destroy", retry, now),

@@ -16,6 +16,20 @@ pub struct Effective {
     pub from: &'static str,
 }
 
+/// What becomes of the infrastructure when the object is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    Destroy,
+    /// It is released and keeps running; `from` names the field that says so.
+    Retain {
+        from: &'static str,
+    },
+    /// Nothing is set and there is no cluster to inherit from: the deletion is held.
+    Unresolved,
+    /// It would be inherited from what could not be read.
+    Unknown,
+}
+
 /// The inheritance of one object. An unreadable cluster makes inherited values unknown.
 pub struct Policy<'a> {
     kind: WorkloadKind,
@@ -60,6 +74,27 @@ impl<'a> Policy<'a> {
         .map(|found| found.unwrap_or(Effective { value: DRIFT_INTERVAL_SECONDS, from: "the manager's default of 30m" }))
     }
 
+    /// `deletionPolicy`: own, then the cluster's defaults, then the cluster's own, then Destroy. A machine or
+    /// pool without a policy of its own and without a cluster has none.
+    pub fn deletion(&self) -> Deletion {
+        let read = |policy: &str, from| if policy == "Retain" { Deletion::Retain { from } } else { Deletion::Destroy };
+        if let Some(policy) = &self.own.deletion_policy {
+            return read(policy, ".spec.deletionPolicy");
+        }
+        if self.kind == WorkloadKind::Cluster {
+            return Deletion::Destroy;
+        }
+        match self.cluster {
+            Some(Reading::Found(cluster)) => match (&cluster.default_deletion_policy, &cluster.deletion_policy) {
+                (Some(policy), _) => read(policy, "the cluster's spec.defaults.deletionPolicy"),
+                (None, Some(policy)) => read(policy, "the cluster's spec.deletionPolicy"),
+                (None, None) => Deletion::Destroy,
+            },
+            Some(Reading::Absent) => Deletion::Unresolved,
+            Some(Reading::Unreadable(_)) | None => Deletion::Unknown,
+        }
+    }
+
     fn job_field(&self, field: impl Fn(&JobPolicy) -> Option<i64>, built_in: i64) -> Option<Effective> {
         if let Some(value) = field(&self.own.jobs) {
             return Some(Effective { value, from: "spec.jobs" });
@@ -95,6 +130,59 @@ mod tests {
             jobs: JobPolicy { lock_timeout_seconds: own, ..JobPolicy::default() },
             default_jobs: JobPolicy { lock_timeout_seconds: defaults, ..JobPolicy::default() },
             ..ObjectFacts::default()
+        }
+    }
+
+    #[test]
+    fn the_deletion_policy_is_inherited_and_may_be_nobodys() {
+        let with = |own: Option<&str>, defaults: Option<&str>| ObjectFacts {
+            deletion_policy: own.map(str::to_string),
+            default_deletion_policy: defaults.map(str::to_string),
+            ..ObjectFacts::default()
+        };
+        let bare = with(None, None);
+        let gap = Gap { what: "x".to_string(), reason: GapReason::Forbidden, detail: String::new(), permission: None };
+        let own = Deletion::Retain { from: ".spec.deletionPolicy" };
+        let defaults = Deletion::Retain { from: "the cluster's spec.defaults.deletionPolicy" };
+        let clusters = Deletion::Retain { from: "the cluster's spec.deletionPolicy" };
+        let found = Reading::Found;
+        for (case, kind, object, cluster, expected) in [
+            ("own", WorkloadKind::Machine, with(Some("Retain"), None), Some(Reading::Absent), own),
+            (
+                "own before inherited",
+                WorkloadKind::Machine,
+                with(Some("Destroy"), None),
+                Some(found(with(Some("Retain"), Some("Retain")))),
+                Deletion::Destroy,
+            ),
+            ("defaults", WorkloadKind::Machine, bare.clone(), Some(found(with(None, Some("Retain")))), defaults),
+            (
+                "defaults before the cluster's own",
+                WorkloadKind::MachinePool,
+                bare.clone(),
+                Some(found(with(Some("Retain"), Some("Destroy")))),
+                Deletion::Destroy,
+            ),
+            (
+                "the cluster's own",
+                WorkloadKind::Machine,
+                bare.clone(),
+                Some(found(with(Some("Retain"), None))),
+                clusters,
+            ),
+            ("nothing set", WorkloadKind::Machine, bare.clone(), Some(found(bare.clone())), Deletion::Destroy),
+            ("no cluster", WorkloadKind::Machine, bare.clone(), Some(Reading::Absent), Deletion::Unresolved),
+            ("unreadable", WorkloadKind::Machine, bare.clone(), Some(Reading::Unreadable(gap)), Deletion::Unknown),
+            ("not read", WorkloadKind::Machine, bare.clone(), None, Deletion::Unknown),
+            (
+                "a cluster ignores its own defaults",
+                WorkloadKind::Cluster,
+                with(None, Some("Retain")),
+                None,
+                Deletion::Destroy,
+            ),
+        ] {
+            assert_eq!(Policy::new(kind, &object, cluster.as_ref()).deletion(), expected, "{case}");
         }
     }
 

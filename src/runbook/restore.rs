@@ -9,6 +9,7 @@ use super::backup_sets::{choose, is_shadowed};
 use super::backups::{diagnose_payload, set_evidence};
 use super::code::Code;
 use super::finding::{Evidence, Finding, Severity};
+use super::policy::{Deletion, Policy};
 use super::restore_after;
 use super::restore_lock;
 use super::state_inspect::retained;
@@ -104,8 +105,10 @@ pub fn judge(facts: &RestoreFacts, wish: &Wish<'_>, now: Timestamp) -> RestoreJu
 
 fn needed_gaps(facts: &RestoreFacts) -> Vec<Gap> {
     let cluster = facts.owner_cluster.as_ref().and_then(Reading::gap);
+    let parent = facts.terraform_cluster.as_ref().and_then(Reading::gap);
     let backup = facts.backup.as_ref().and_then(Reading::gap);
-    let all = [facts.sets.gap(), backup, facts.live.gap(), facts.lock.jobs.gap(), facts.lock.lease.gap(), cluster];
+    let lock = &facts.lock;
+    let all = [facts.sets.gap(), backup, facts.live.gap(), lock.jobs.gap(), lock.lease.gap(), cluster, parent];
     let mut gaps: Vec<Gap> = Vec::new();
     for gap in all.into_iter().flatten() {
         if !gaps.contains(gap) {
@@ -251,9 +254,19 @@ fn deleting(facts: &RestoreFacts) -> Option<Finding> {
     let resource = facts.object.resource();
     let seen = Evidence::new(format!("{resource} .metadata.deletionTimestamp"), "set").at(Some(since));
     let about = &facts.about;
-    if about.deletion_policy.as_deref() == Some("Retain") {
-        let why = Evidence::new(format!("{resource} .spec.deletionPolicy"), "Retain: it is released, not restored");
-        return Some(Finding::new(Code::RestoreDeletingIgnored, seen).seen(why));
+    match Policy::new(facts.object.kind, about, facts.terraform_cluster.as_ref()).deletion() {
+        Deletion::Retain { from } => {
+            let source = if from.starts_with('.') { format!("{resource} {from}") } else { from.to_string() };
+            let why = Evidence::new(source, "Retain: it is released, not restored");
+            return Some(Finding::new(Code::RestoreDeletingIgnored, seen).seen(why));
+        }
+        Deletion::Unresolved => {
+            let source = format!("{resource} .spec.deletionPolicy");
+            let why = Evidence::new(source, "not set, and there is no cluster to inherit from");
+            return Some(Finding::new(Code::RestoreDeletingWaits, seen).seen(why));
+        }
+        // What could not be read is among the gaps that refuse.
+        Deletion::Destroy | Deletion::Unknown => {}
     }
     for (kind, reason) in [("DeletionBlocked", None), ("Deleting", Some("DeletionPolicyUnresolved"))] {
         let stopped = about.condition(kind).filter(|c| c.status == "True" && reason.is_none_or(|r| c.reason == r));

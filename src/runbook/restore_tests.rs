@@ -115,6 +115,7 @@ fn healthy() -> RestoreFacts {
         extra: RestoreObject { uid: "u".to_string(), has_owner: true, ..RestoreObject::default() },
         lock,
         owner_cluster: Some(Reading::Found(OwnerClusterFacts::default())),
+        terraform_cluster: None,
         sets: Reading::Found(vec![set(57), set(41)]),
         secrets: StateSecrets {
             selected: Reading::Found(vec![meta.clone()]),
@@ -161,6 +162,12 @@ fn a_healthy_object_may_be_restored() {
     assert!(!judgement.needs_number(false) && judgement.needs_number(true));
 }
 
+/// Being deleted, and held because the state is gone.
+fn deleting_lost(f: &mut RestoreFacts) {
+    f.about.deleting = Some(Timestamp::UNIX_EPOCH);
+    f.live = Reading::Absent;
+}
+
 #[test]
 fn every_refusal_has_its_code() {
     use Code::*;
@@ -189,6 +196,35 @@ fn every_refusal_has_its_code() {
                 f.about.conditions.push(condition("DeletionBlocked", "True", "DependentsExist"));
             }),
             RestoreDeletingWaits,
+        ),
+        (
+            "deleting, Retain inherited by a machine",
+            change(move |f| {
+                deleting_lost(f);
+                f.object.kind = WorkloadKind::Machine;
+                let default_deletion_policy = Some("Retain".to_string());
+                f.terraform_cluster =
+                    Some(Reading::Found(ObjectFacts { default_deletion_policy, ..ObjectFacts::default() }));
+            }),
+            RestoreDeletingIgnored,
+        ),
+        (
+            "deleting, no cluster to inherit from",
+            change(move |f| {
+                deleting_lost(f);
+                f.object.kind = WorkloadKind::Machine;
+                f.terraform_cluster = Some(Reading::Absent);
+            }),
+            RestoreDeletingWaits,
+        ),
+        (
+            "deleting, the policy's cluster unreadable",
+            change(move |f| {
+                deleting_lost(f);
+                f.object.kind = WorkloadKind::Machine;
+                f.terraform_cluster = Some(Reading::Unreadable(gap()));
+            }),
+            RestoreUndetermined,
         ),
         ("sets unreadable", change(|f| f.sets = Reading::Unreadable(gap())), RestoreUndetermined),
         ("live unreadable", change(|f| f.live = Reading::Unreadable(gap())), RestoreUndetermined),
@@ -245,6 +281,15 @@ fn near_misses_do_not_refuse() {
                 f.about.deleting = Some(Timestamp::UNIX_EPOCH);
                 f.extra.has_owner = false;
                 f.live = Reading::Absent;
+            }),
+            vec![RestoreDeletingHeld, RestoreReady],
+        ),
+        (
+            "deleting, lost, Destroy inherited by a machine",
+            change(|f| {
+                deleting_lost(f);
+                f.object.kind = WorkloadKind::Machine;
+                f.terraform_cluster = Some(Reading::Found(ObjectFacts::default()));
             }),
             vec![RestoreDeletingHeld, RestoreReady],
         ),
