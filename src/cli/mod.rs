@@ -28,6 +28,7 @@ pub mod restore_candidates;
 pub mod restore_confirm;
 pub mod restore_follow;
 pub mod restore_retry;
+mod restore_show;
 pub mod restore_write;
 pub mod runbook;
 pub mod scope;

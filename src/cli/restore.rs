@@ -10,6 +10,7 @@ use super::error::{CommandError, parse_timeout};
 use super::restore_candidates;
 use super::restore_confirm::{Given, confirm};
 use super::restore_follow::{Outcome, follow, leaving, look};
+use super::restore_show::Shown;
 use super::session::{Session, block_on};
 use super::state::gather;
 use super::state_render::{render_state, report_of};
@@ -21,7 +22,7 @@ use crate::output::state_view::{DiffView, Parts, RestoreView, baseline_words};
 use crate::output::stderr_line;
 use crate::runbook::backup_sets::choose;
 use crate::runbook::restore::{RestoreJudgement, Wish, judge};
-use crate::runbook::restore_progress::{Asked, Progress, Stage};
+use crate::runbook::restore_progress::{Asked, Stage};
 
 /// Exit codes of a refusal, of a wait that was too long, and of an interrupt.
 pub const REFUSED: u8 = 4;
@@ -144,7 +145,15 @@ fn run_restore(global: &GlobalArgs, args: &RunArgs) -> Result<u8, CommandError> 
             return Err(CommandError::usage("a snapshot cannot be changed").hint("add `--dry-run`"));
         }
         let object = restore_candidates::object_of(&session, serial, rest).await?;
-        let run = Run { session: &session, global, object: &object, serial, consent: &args.consent, retry: false };
+        let run = Run {
+            session: &session,
+            global,
+            object: &object,
+            serial,
+            consent: &args.consent,
+            retry: false,
+            command: "restore",
+        };
         match args.dry_run.as_deref() {
             Some(place) => run.dry(place).await,
             None => run.real().await,
@@ -160,6 +169,8 @@ pub struct Run<'a> {
     pub serial: &'a str,
     pub consent: &'a ConsentArgs,
     pub retry: bool,
+    /// The command as reports name it.
+    pub command: &'static str,
 }
 
 /// A judgement with the facts that it rests on.
@@ -223,7 +234,7 @@ impl Run<'_> {
         }
         let parts = Parts { restore: Some(view), diff: judged.diff(10), ..Parts::default() };
         let findings = judged.judgement.findings.clone();
-        let report = report_of(self.session, "restore", self.object, findings, judged.judgement.gaps.clone());
+        let report = report_of(self.session, self.command, self.object, findings, judged.judgement.gaps.clone());
         render_state(&report, parts, self.global, if refused { Some(REFUSED) } else { exit })
     }
 
@@ -301,13 +312,16 @@ impl Run<'_> {
         self.finish(&asked, diff).await
     }
 
+    /// Where its progress is shown.
+    fn shown(&self) -> Shown<'_> {
+        Shown { session: self.session, global: self.global, object: self.object, command: self.command }
+    }
+
     /// Reads what came of it, once or to the end.
     pub async fn finish(&self, asked: &Asked, diff: Option<DiffView>) -> Result<u8, CommandError> {
         if !self.consent.wait {
             return match look(self.session, self.object, Some(asked)).await? {
-                Some(progress) => {
-                    show_progress(self.session, self.global, self.object, &progress, Some(super::error::OK), None)
-                }
+                Some(progress) => self.shown().show(&progress, Some(super::error::OK), None).await,
                 None => Err(CommandError::failed("the request was sent, and could not be read back")),
             };
         }
@@ -323,11 +337,11 @@ impl Run<'_> {
                 };
                 // What was forgotten is what has to be imported or deleted now.
                 let diff = diff.filter(|_| progress.stage == Stage::Succeeded);
-                show_progress(self.session, self.global, self.object, &progress, Some(code), diff)
+                self.shown().show(&progress, Some(code), diff).await
             }
             Outcome::TimedOut(progress) => {
                 leaving(self.object, "waited long enough");
-                show_progress(self.session, self.global, self.object, &progress, Some(TIMED_OUT), None)
+                self.shown().show(&progress, Some(TIMED_OUT), None).await
             }
             Outcome::Interrupted => {
                 leaving(self.object, "interrupted");
@@ -349,25 +363,4 @@ pub fn patch_of(resource_version: &str, serial: Option<&str>) -> Value {
 pub fn asked_of(facts: &RestoreFacts, serial: i64) -> Asked {
     let known_jobs = facts.lock.jobs.found().into_iter().flatten().map(|j| j.uid.clone()).collect();
     Asked { serial, known_jobs }
-}
-
-/// Prints where a restore stands.
-pub fn show_progress(
-    session: &Session,
-    global: &GlobalArgs,
-    object: &ObjectRef,
-    progress: &Progress,
-    exit: Option<u8>,
-    diff: Option<DiffView>,
-) -> Result<u8, CommandError> {
-    let view = RestoreView {
-        serial: progress.serial,
-        stage: Some(progress.stage.as_str()),
-        job: progress.job.clone(),
-        progress: Some(progress.stage.line()),
-        ..RestoreView::default()
-    };
-    let parts = Parts { restore: Some(view), diff, ..Parts::default() };
-    let report = report_of(session, "restore status", object, progress.findings.clone(), progress.gaps.clone());
-    render_state(&report, parts, global, exit)
 }

@@ -41,8 +41,13 @@ pub fn consent(given: Given, judgement: &RestoreJudgement, deleting: bool, termi
         return Consent::Given;
     }
     if given.yes {
-        let why = if deleting { "the object is being deleted" } else { "resources would be forgotten" };
-        return Consent::Refused(format!("`--yes` is not enough while {why}; `--yes-forget-resources=N` is"));
+        return Consent::Refused(match judgement.forgotten {
+            None => "`--yes` is not enough: what would be forgotten is not known; answer on a terminal".to_string(),
+            Some(_) => {
+                let why = if deleting { "the object is being deleted" } else { "resources would be forgotten" };
+                format!("`--yes` is not enough while {why}; `--yes-forget-resources=N` is")
+            }
+        });
     }
     if terminal { Consent::Ask } else { Consent::Refused("there is no terminal to confirm on".to_string()) }
 }

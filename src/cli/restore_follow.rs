@@ -39,7 +39,9 @@ pub async fn look(
             if let Some(pod) = facts.pod.as_ref().and_then(Reading::found)
                 && told != pod.job
             {
-                let steps = read_steps(&session.api, &object.namespace, &pod.name).await;
+                let newest = facts.jobs.found().and_then(|jobs| jobs.first());
+                let unlocks = newest.is_some_and(|(job, _)| job.force_unlock.is_some());
+                let steps = read_steps(&session.api, &object.namespace, &pod.name, unlocks).await;
                 facts.steps = steps.unwrap_or_default();
             }
             Ok(Some(judge(&facts, asked, now(session))))

@@ -7,9 +7,10 @@ use clap::Args;
 use super::args::GlobalArgs;
 use super::claimed::{Claim, with_claim};
 use super::error::{CommandError, OK};
-use super::restore::{ConsentArgs, REFUSED, Run, asked_of, patch_of, show_progress};
+use super::restore::{ConsentArgs, REFUSED, Run, asked_of, patch_of};
 use super::restore_confirm::confirm;
 use super::restore_follow::{Outcome, follow, leaving, look};
+use super::restore_show::Shown;
 use super::scope::named;
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
@@ -86,17 +87,18 @@ pub fn run_status(global: &GlobalArgs, args: &StatusArgs) -> Result<u8, CommandE
         if let Reading::Absent = crate::cluster::objects::read_object(&session.api, &object).await {
             return Err(super::scope::not_found(&session, &object).await);
         }
+        let shown = Shown { session: &session, global, object: &object, command: "restore status" };
         if !args.wait {
             let Some(progress) = look(&session, &object, None).await? else {
                 return Err(CommandError::failed(format!("read {}", object.resource())));
             };
-            return show_progress(&session, global, &object, &progress, None, None);
+            return shown.show(&progress, None, None).await;
         }
         match follow(&session, &object, None, args.timeout.0).await? {
-            Outcome::End(progress) => show_progress(&session, global, &object, &progress, None, None),
+            Outcome::End(progress) => shown.show(&progress, None, None).await,
             Outcome::TimedOut(progress) => {
                 leaving(&object, "waited long enough");
-                show_progress(&session, global, &object, &progress, Some(124), None)
+                shown.show(&progress, Some(124), None).await
             }
             Outcome::Interrupted => {
                 leaving(&object, "interrupted");
@@ -137,14 +139,21 @@ pub fn run_retry(global: &GlobalArgs, args: &RetryArgs) -> Result<u8, CommandErr
         let session = Session::open(global)?;
         let object = named(&session, kind, &name).await?;
         let given = args.serial.clone().unwrap_or_default();
-        let first =
-            Run { session: &session, global, object: &object, serial: &given, consent: &args.consent, retry: true };
+        let first = Run {
+            session: &session,
+            global,
+            object: &object,
+            serial: &given,
+            consent: &args.consent,
+            retry: true,
+            command: "restore retry",
+        };
         let facts = super::state::gather(&session, &object, None).await?;
         let serial = match failed_serial(&facts.about, args.serial.as_deref(), &object.resource()) {
             Ok(serial) => serial.to_string(),
             Err(finding) => {
                 let report =
-                    super::state_render::report_of(&session, "restore retry", &object, vec![finding], Vec::new());
+                    super::state_render::report_of(&session, first.command, &object, vec![finding], Vec::new());
                 return super::state_render::render_state(&report, Default::default(), global, Some(REFUSED));
             }
         };

@@ -138,8 +138,7 @@ async fn compare(
     let sets = sets.found().map(Vec::as_slice).unwrap_or_default();
     for set in sets.iter().filter(|s| s.is_complete()) {
         if chosen.is_some_and(|c| c.name == set.name) {
-            let serial = set.serial.unwrap_or_default();
-            return (Baseline::Backup { serial }, Some(diff(&backup.instances, &backup.instances)));
+            return (Baseline::Nothing, None); // nothing newer reads, and a backup tells nothing of what came after it
         }
         if let Reading::Found(newest) = read_backup(api, &object.namespace, set).await
             && readable(&newest)
@@ -204,7 +203,6 @@ pub async fn read_progress(api: &Api, object: &ObjectRef) -> Reading<ProgressFac
             .iter()
             .map(|s| (owned(s, &["name"]), int(s, &["exit"]).or(int(s, &["exitCode"])).unwrap_or_default()))
             .collect(),
-        last_run_summary: text(run, &["error", "step"]).map(str::to_string),
         about,
         jobs,
         other_job,

@@ -6,7 +6,7 @@ use super::api::Api;
 const TAIL: u32 = 64 * 1024;
 
 /// Steps that the log of a runner pod shows so far; nothing when it cannot be read.
-pub async fn read_steps(api: &Api, namespace: &str, pod: &str) -> Option<Vec<(String, i64)>> {
+pub async fn read_steps(api: &Api, namespace: &str, pod: &str, unlocks: bool) -> Option<Vec<(String, i64)>> {
     let path = super::api::PODS.path(Some(namespace), Some(pod));
     let request = http::Request::get(format!("{path}/log?container=source&limitBytes={TAIL}")).body(Vec::new()).ok()?;
     let (client, timeout) = api.parts();
@@ -15,35 +15,85 @@ pub async fn read_steps(api: &Api, namespace: &str, pod: &str) -> Option<Vec<(St
         Some(limit) => tokio::time::timeout(limit, answer).await.ok()?.ok()?,
         None => answer.await.ok()?,
     };
-    let steps = steps_from_log(&text);
+    let steps = steps_from_log(&text, unlocks);
     (!steps.is_empty()).then(|| steps.into_iter().map(|s| (s.to_string(), 0)).collect())
 }
 
-/// What the runtime prints at each step, in order.
-fn steps_from_log(text: &str) -> Vec<&'static str> {
-    const SIGNS: [(&str, &str); 4] = [
-        ("Initializing the backend", "init"),
-        ("state has been successfully unlocked", "force-unlock"),
-        ("state-push", "state-push"),
-        ("state-list", "state-list"),
-    ];
-    let mut found: Vec<(usize, &'static str)> =
-        SIGNS.into_iter().filter_map(|(sign, step)| Some((text.find(sign)?, step))).collect();
-    found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, step)| step).collect()
+/// The steps that have begun, in the runner's order: `init`, `force-unlock` where the Job was asked for it,
+/// `state-push`, `state-list`. The push prints nothing when it goes well, so it is known by what came before
+/// it; the list prints addresses.
+fn steps_from_log(text: &str, unlocks: bool) -> Vec<&'static str> {
+    let Some((_, after)) = text.split_once("Initializing the backend") else {
+        return Vec::new();
+    };
+    let mut steps = vec!["init"];
+    let Some((_, mut rest)) = after.split_once("has been successfully initialized!") else {
+        return steps;
+    };
+    if unlocks {
+        steps.push("force-unlock");
+        match rest.split_once("state has been successfully unlocked") {
+            Some((_, after)) => rest = after,
+            None => return steps,
+        }
+    }
+    steps.push("state-push");
+    if rest.lines().any(is_address) {
+        steps.push("state-list");
+    }
+    steps
+}
+
+/// Whether a line is the address of a managed resource, as `state list` prints it: `type.name`, perhaps in a
+/// module and with a key.
+fn is_address(line: &str) -> bool {
+    let word = |part: &str| {
+        let name = part.split('[').next().unwrap_or_default();
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    };
+    let bare = line.split('[').next().unwrap_or_default();
+    let mut parts = bare.split('.');
+    bare.contains('.') && !line.ends_with('.') && !bare.contains(' ') && parts.all(word)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const INIT: &str = "Initializing the backend...\n";
+    const READY: &str = "\nTerraform has been successfully initialized!\n\nYou may now begin working with Terraform.\n                         If you ever set or change modules, rerun this command.\n";
+    const UNLOCKED: &str = "Terraform state has been successfully unlocked!\n\nThe state has been unlocked.\n";
+
     #[test]
     fn steps_come_from_what_the_runtime_prints() {
-        assert_eq!(
-            steps_from_log("Initializing the backend...\nTerraform state has been successfully unlocked!\n"),
-            ["init", "force-unlock"]
-        );
-        assert!(steps_from_log("").is_empty());
-        assert!(steps_from_log("password = CANARY").is_empty());
+        let log = |parts: &[&str]| parts.concat();
+        for (case, text, unlocks, expected) in [
+            ("nothing yet", String::new(), false, &[] as &[&str]),
+            ("init runs", log(&[INIT]), false, &["init"]),
+            ("init is over", log(&[INIT, READY]), false, &["init", "state-push"]),
+            ("a stale lock is cleared", log(&[INIT, READY]), true, &["init", "force-unlock"]),
+            ("it is cleared", log(&[INIT, READY, UNLOCKED]), true, &["init", "force-unlock", "state-push"]),
+            (
+                "the push waits for the lock",
+                log(&[INIT, READY, "Acquiring state lock. This may take a few moments...\n"]),
+                false,
+                &["init", "state-push"],
+            ),
+            (
+                "the list",
+                log(&[INIT, READY, "module.net[\"a.b\"].aws_subnet.private[0]\n"]),
+                false,
+                &["init", "state-push", "state-list"],
+            ),
+            (
+                "OpenTofu",
+                log(&[INIT, "OpenTofu has been successfully initialized!\n", "terraform_data.a\n"]),
+                false,
+                &["init", "state-push", "state-list"],
+            ),
+            ("no runtime's words", "password = CANARY".to_string(), false, &[]),
+        ] {
+            assert_eq!(steps_from_log(&text, unlocks), expected, "{case}");
+        }
     }
 }

@@ -114,6 +114,5 @@ pub struct ProgressFacts {
     pub pod: Option<Reading<super::pod::PodFacts>>,
     /// Steps of the newest restore Job with their exit codes, from status.lastRun.
     pub steps: Vec<(String, i64)>,
-    pub last_run_summary: Option<String>,
     pub requested_at: Option<Timestamp>,
 }

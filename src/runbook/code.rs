@@ -137,6 +137,8 @@ codes! {
     RestoreThenGuardedApply "restore-then-guarded-apply"    Warning "state-restore";
     RestoreThenApply        "restore-then-apply"            Warning "state-restore";
     RestoreInputsUnknown    "restore-inputs-unknown"        Info    "state-restore";
+    RestoreTooLargeForTofu  "restore-too-large-for-opentofu" Error  "state-restore";
+    RestoreTooLargeIfTofu   "restore-too-large-if-opentofu" Warning "state-restore";
     RestoreLockStale        "restore-lock-stale"            Info    "state-restore";
     RestoreIsLive           "restore-is-live"               Info    "state-restore";
     RestoreAlreadyRequested "restore-already-requested"     Info    "state-restore";

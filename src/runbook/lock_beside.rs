@@ -192,13 +192,13 @@ fn cannot_release(facts: &LockFacts, ruling: &Ruling<'_>) -> Vec<Finding> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Runtime {
+pub(super) enum Runtime {
     Terraform,
     OpenTofu,
 }
 
 /// Which runtime the image is, where its name says so.
-fn pinned_runtime(facts: &LockFacts) -> Option<Runtime> {
+pub(super) fn pinned_runtime(facts: &LockFacts) -> Option<Runtime> {
     let image = facts.about.image.as_deref()?.to_ascii_lowercase();
     match (image.contains("tofu"), image.contains("terraform")) {
         (true, false) => Some(Runtime::OpenTofu),

@@ -4,12 +4,15 @@ use jiff::Timestamp;
 
 use super::code::Code;
 use super::finding::{Evidence, Finding};
-use super::lock_beside;
+use super::lock_beside::{self, Runtime, pinned_runtime};
 use super::lock_inspect::{holder_evidence, pod_evidence};
 use super::lock_verdict::{Ruling, differing_id, rule};
 use crate::facts::reading::{Gap, Reading};
 use crate::facts::restore::RestoreFacts;
 use crate::facts::state::StateContent;
+
+/// Bytes that one Secret holds: the API server's own limit.
+const SECRET_LIMIT: u64 = 1 << 20;
 
 /// Findings about the lock and about labels that the Job's `init` selects by.
 pub fn findings(facts: &RestoreFacts, gaps: &mut Vec<Gap>) -> Vec<Finding> {
@@ -43,7 +46,30 @@ pub fn findings(facts: &RestoreFacts, gaps: &mut Vec<Gap>) -> Vec<Finding> {
         Ruling::Stale { .. } => found.extend(stale(facts, lease())),
     }
     found.extend(selected_by_init(facts, &ruling));
+    found.extend(too_large(facts));
     found
+}
+
+/// OpenTofu keeps a state in one Secret: its `init` cannot load one in several chunks, and its push cannot write
+/// one of more than 1 MiB. Either burns the serial.
+fn too_large(facts: &RestoreFacts) -> Option<Finding> {
+    let base = crate::captf::names::state_secret(&facts.object.suffix());
+    let live = facts.live.found().filter(|l| l.chunks > 1).map(|l| {
+        Evidence::new(format!("Secret/{base}"), format!("the first of {} chunks, which `init` loads alone", l.chunks))
+    });
+    let backup = facts.backup.as_ref().and_then(Reading::found).filter(|b| b.compressed > SECRET_LIMIT).map(|b| {
+        Evidence::new("the backup", format!("{} bytes compressed; one Secret holds {SECRET_LIMIT}", b.compressed))
+    });
+    let mut seen = live.into_iter().chain(backup);
+    let first = seen.next()?;
+    let code = match pinned_runtime(&facts.lock) {
+        Some(Runtime::OpenTofu) => Code::RestoreTooLargeForTofu,
+        Some(Runtime::Terraform) => return None,
+        None => Code::RestoreTooLargeIfTofu,
+    };
+    let image = facts.about.image.clone().unwrap_or_else(|| "unknown".to_string());
+    let image = Evidence::new(format!("the image of {}", facts.object.resource()), image);
+    Some(Finding::new(code, first).seen_all(seen).seen(image))
 }
 
 fn stale(facts: &RestoreFacts, lease: Evidence) -> Vec<Finding> {

@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 
 use super::code::Code;
-use super::death::death_of;
 use super::finding::{Evidence, Finding};
 use super::restore::parse_serial;
 use crate::captf::time::relative;
@@ -234,9 +233,6 @@ fn finding(facts: &ProgressFacts, progress: &Progress, job: Option<&JobFacts>, n
         let age = job.created.map(|t| format!(", created {}", relative(t, now))).unwrap_or_default();
         finding = finding.seen(Evidence::new(format!("Job/{}", job.name), format!("{outcome}{age}")).at(job.finished));
         finding = finding.with("job", job.name.clone());
-        if progress.stage == Stage::Failed {
-            finding = finding.seen_all(cause(facts, job));
-        }
     }
     match &progress.stage {
         Stage::Waiting(why) => finding = finding.with("what", why.clone()),
@@ -247,24 +243,6 @@ fn finding(facts: &ProgressFacts, progress: &Progress, job: Option<&JobFacts>, n
         Some(serial) => finding.with("serial", serial.to_string()),
         None => finding,
     }
-}
-
-/// Why the Job failed: the step that the controller recorded, else how its process died.
-fn cause(facts: &ProgressFacts, job: &JobFacts) -> Vec<Evidence> {
-    let mut seen = Vec::new();
-    let run = facts.about.last_run.as_ref().filter(|r| r.job == job.name);
-    if let Some(kind) = run.and_then(|r| r.error_kind.as_ref()) {
-        let step = facts.last_run_summary.as_ref().map(|s| format!(" at step {s}")).unwrap_or_default();
-        seen.push(Evidence::new(format!("{} .status.lastRun.error", facts.object.resource()), format!("{kind}{step}")));
-    }
-    let pod = facts.pod.as_ref().and_then(Reading::found);
-    if seen.is_empty()
-        && let Some(death) = death_of(pod, Some(job), &[])
-    {
-        seen.push(Evidence::new("the likely cause", death.cause.to_string()));
-        seen.extend(death.evidence);
-    }
-    seen
 }
 
 #[cfg(test)]
@@ -317,7 +295,6 @@ mod tests {
             cluster_lease: None,
             pod: None,
             steps: Vec::new(),
-            last_run_summary: None,
             requested_at: None,
         }
     }

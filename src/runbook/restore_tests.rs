@@ -162,6 +162,11 @@ fn a_healthy_object_may_be_restored() {
     assert!(!judgement.needs_number(false) && judgement.needs_number(true));
 }
 
+fn pin(f: &mut RestoreFacts, image: &str) {
+    f.about.image = Some(image.to_string());
+    f.lock.about.image = Some(image.to_string());
+}
+
 /// Being deleted, and held because the state is gone.
 fn deleting_lost(f: &mut RestoreFacts) {
     f.about.deleting = Some(Timestamp::UNIX_EPOCH);
@@ -225,6 +230,23 @@ fn every_refusal_has_its_code() {
                 f.terraform_cluster = Some(Reading::Unreadable(gap()));
             }),
             RestoreUndetermined,
+        ),
+        (
+            "a large backup for OpenTofu",
+            change(|f| {
+                pin(f, "registry.example.com/opentofu-aws:1");
+                f.backup =
+                    Some(Reading::Found(PayloadFacts { compressed: (1 << 20) + 1, ..payload(content(41, "l", 3)) }));
+            }),
+            RestoreTooLargeForTofu,
+        ),
+        (
+            "a chunked state under OpenTofu",
+            change(|f| {
+                pin(f, "registry.example.com/opentofu-aws:1");
+                f.live = Reading::Found(PayloadFacts { chunks: 2, ..payload(content(57, "l", 3)) });
+            }),
+            RestoreTooLargeForTofu,
         ),
         ("sets unreadable", change(|f| f.sets = Reading::Unreadable(gap())), RestoreUndetermined),
         ("live unreadable", change(|f| f.live = Reading::Unreadable(gap())), RestoreUndetermined),
@@ -292,6 +314,30 @@ fn near_misses_do_not_refuse() {
                 f.terraform_cluster = Some(Reading::Found(ObjectFacts::default()));
             }),
             vec![RestoreDeletingHeld, RestoreReady],
+        ),
+        (
+            "exactly one Secret for OpenTofu",
+            change(|f| {
+                pin(f, "registry.example.com/opentofu-aws:1");
+                f.backup = Some(Reading::Found(PayloadFacts { compressed: 1 << 20, ..payload(content(41, "l", 3)) }));
+            }),
+            vec![RestoreReady],
+        ),
+        (
+            "a large backup for Terraform",
+            change(|f| {
+                pin(f, "registry.example.com/terraform-aws:1");
+                f.backup = Some(Reading::Found(PayloadFacts { compressed: 1 << 21, ..payload(content(41, "l", 3)) }));
+            }),
+            vec![RestoreReady],
+        ),
+        (
+            "a large backup for who knows what",
+            change(|f| {
+                pin(f, "registry.example.com/aws:1");
+                f.backup = Some(Reading::Found(PayloadFacts { compressed: 1 << 21, ..payload(content(41, "l", 3)) }));
+            }),
+            vec![RestoreTooLargeIfTofu, RestoreReady],
         ),
         (
             "a dependency",
