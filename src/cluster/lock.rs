@@ -11,10 +11,9 @@ use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
 use super::leases::{facts_from_lease, read_lock};
 use super::nodes::{read_node, read_nodes_with_address, read_pods_with_address};
 use super::objects::read_object;
+use super::payload::read_live;
 use super::pods::{read_pod, read_pods_cut_to, read_pods_elsewhere, read_pods_of_job};
-use super::state::{
-    base_and_selected, read_backup_count, read_base, read_state, read_state_content, rows_by_namespace,
-};
+use super::state::{base_and_selected, read_backup_count, read_base, read_state, rows_by_namespace};
 use crate::captf::keys;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::lock_lease;
@@ -25,7 +24,7 @@ use crate::facts::lock::{HostSigns, LockFacts, StateFacts, Surroundings};
 use crate::facts::object::{ObjectFacts, ObjectRef};
 use crate::facts::pod::PodFacts;
 use crate::facts::reading::Reading;
-use crate::facts::state::StateSecret;
+use crate::facts::state::{StateContent, StateSecret};
 use crate::runbook::lock_verdict::{Claimant, Foreign, Ruling, claimant, rule};
 
 /// Lists that spare one request per object when many objects are judged.
@@ -243,7 +242,7 @@ async fn surround_stale(api: &Api, facts: &mut LockFacts, pod: &str, node: Optio
             };
             (events, node)
         },
-        read_state_content(api, &object),
+        read_content(api, &object),
         async { if has_base { None } else { Some(read_backup_count(api, &object).await) } },
         read_clusters(api, facts),
     );
@@ -252,6 +251,11 @@ async fn surround_stale(api: &Api, facts: &mut LockFacts, pod: &str, node: Optio
     facts.around.holder_node = node;
     facts.state.content = Some(content);
     facts.state.backups = backups;
+}
+
+/// The state's outline; its payload is read through and not kept.
+async fn read_content(api: &Api, object: &ObjectRef) -> Reading<StateContent> {
+    read_live(api, object).await.map(|payload| payload.facts.content)
 }
 
 /// The node that the scheduler named, for a pod that is gone.
@@ -266,7 +270,7 @@ async fn surround_foreign(api: &Api, facts: &mut LockFacts, host: Option<String>
     let has_base = !matches!(facts.state.base, Reading::Absent);
     let (host, content, backups, cluster) = tokio::join!(
         host_signs(api, &object, host, facts.live),
-        read_state_content(api, &object),
+        read_content(api, &object),
         async { if has_base { None } else { Some(read_backup_count(api, &object).await) } },
         async {
             match &facts.about.cluster_name {

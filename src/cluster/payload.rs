@@ -250,6 +250,12 @@ mod tests {
         let ok = [meta("tfstate-default-x-c-part-1"), meta(base)];
         let names: Vec<&str> = in_order(base, &ok).expect("in order").iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, [base, "tfstate-default-x-c-part-1"]);
+        let mut eleven: Vec<SecretMeta> =
+            (1..12).map(|i| meta(&format!("{base}-part-{i}"))).chain([meta(base)]).collect();
+        let last = in_order(base, &eleven).expect("by number, not by name").pop().map(|s| s.name.clone());
+        assert_eq!(last.as_deref(), Some("tfstate-default-x-c-part-11"));
+        eleven.remove(3);
+        assert!(matches!(in_order(base, &eleven), Err(StateContent::Inconsistent(_))));
         let many: Vec<SecretMeta> = (0..33).map(|i| meta(&format!("{base}-part-{i}"))).collect();
         assert!(matches!(in_order(base, &many), Err(StateContent::Corrupt(_))));
         for broken in [vec![meta("tfstate-default-x-c-part-1")], vec![meta(base), meta("tfstate-default-x-c-copy")]] {

@@ -1,20 +1,17 @@
-//! The Secrets of a state: as table rows (metadata and a key count, no payload), or with payload
-//! for the length of one judgement.
+//! The Secrets of a state as table rows: metadata and a key count, no payload.
 
 use std::collections::HashMap;
 
-use k8s_openapi::ByteString;
 use serde_json::Value;
 
 use super::api::{Api, Form, SECRETS, Selector};
 use super::json::{at, items, map, name, owned, time};
-use super::state_reader::{Chunk, content_from_chunks};
 use crate::captf::keys;
 use crate::captf::names::state_secret;
 use crate::facts::lock::StateFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
-use crate::facts::state::{KeyPresence, StateContent, StateSecret};
+use crate::facts::state::{KeyPresence, StateSecret};
 
 /// The selector by which the controller lists an object's state.
 pub fn state_selector(suffix: &str) -> Selector {
@@ -71,16 +68,6 @@ pub fn base_and_selected(object: &ObjectRef, rows: &[StateSecret]) -> (Option<St
     (base, rows.iter().filter(matches).cloned().collect())
 }
 
-/// Reads and judges the payload by the controller's rules; nothing of it is kept.
-pub async fn read_state_content(api: &Api, object: &ObjectRef) -> Reading<StateContent> {
-    let suffix = object.suffix();
-    let list = api.list(&SECRETS, Some(&object.namespace), &state_selector(&suffix)).await;
-    list.and_then(|secrets| {
-        let chunks = secrets.into_iter().map(chunk_from_secret).collect();
-        content_from_chunks(&state_secret(&suffix), chunks).map_or(Reading::Absent, Reading::Found)
-    })
-}
-
 /// How many Secrets belong to backups of an object, complete or not.
 pub async fn read_backup_count(api: &Api, object: &ObjectRef) -> Reading<usize> {
     let selector =
@@ -122,13 +109,6 @@ fn key_is_managed(object: &Value) -> Option<bool> {
         }
     }
     says_something.then_some(false)
-}
-
-fn chunk_from_secret(mut secret: Value) -> Chunk {
-    let name = name(&secret);
-    let data = secret.get_mut("data").and_then(|d| d.get_mut("tfstate")).map(Value::take);
-    let data = data.and_then(|d| serde_json::from_value::<ByteString>(d).ok()).map(|b| b.0);
-    Chunk { name, data }
 }
 
 #[cfg(test)]

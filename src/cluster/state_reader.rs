@@ -1,4 +1,4 @@
-//! Reads a Terraform state from its chunks by the controller's rules, keeping only the outline.
+//! Reads the payload of a Terraform state by the controller's rules, keeping only the outline.
 //!
 //! First gzip member only, at most 64 MiB decompressed, streamed; Go's JSON liberties are replayed
 //! (keys without regard to case, the last duplicate wins, a wrong type anywhere voids the state).
@@ -10,64 +10,12 @@ use flate2::read::GzDecoder;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::state_instances::{Instance, Resources};
-use crate::captf::names::chunk_index;
 use crate::facts::state::StateContent;
 
 /// Most Secrets that the controller reads as one state.
 pub const MAX_CHUNKS: usize = 32;
 /// Most bytes of decompressed state.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-
-/// One Secret with its payload, for the length of a read.
-pub struct Chunk {
-    pub name: String,
-    pub data: Option<Vec<u8>>,
-}
-
-/// Judges the Secrets that the controller's selector found. `None` for an empty list: no state.
-pub fn content_from_chunks(base: &str, chunks: Vec<Chunk>) -> Option<StateContent> {
-    if chunks.is_empty() {
-        return None;
-    }
-    Some(judge(base, chunks).unwrap_or_else(|verdict| verdict))
-}
-
-fn judge(base: &str, chunks: Vec<Chunk>) -> Result<StateContent, StateContent> {
-    if chunks.len() > MAX_CHUNKS {
-        return Err(StateContent::Corrupt(format!("{} Secrets, more than {MAX_CHUNKS}", chunks.len())));
-    }
-    let mut indexed = Vec::new();
-    for chunk in chunks {
-        match chunk_index(base, &chunk.name) {
-            Some(index) => indexed.push((index, chunk)),
-            None => {
-                return Err(StateContent::Inconsistent(format!("Secret {} is not a chunk of this state", chunk.name)));
-            }
-        }
-    }
-    indexed.sort_by_key(|(index, _)| *index);
-    for (expected, (index, chunk)) in indexed.iter().enumerate() {
-        if usize::try_from(*index) != Ok(expected) {
-            return Err(StateContent::Inconsistent(format!("chunk {expected} is missing")));
-        }
-        if chunk.data.is_none() {
-            return Err(StateContent::Inconsistent(format!("Secret {} has no key tfstate", chunk.name)));
-        }
-    }
-    let payload: Vec<u8> = indexed.into_iter().flat_map(|(_, c)| c.data.unwrap_or_default()).collect();
-    outline(&payload)
-}
-
-fn outline(payload: &[u8]) -> Result<StateContent, StateContent> {
-    match parse_payload(payload).content {
-        StateContent::Readable { serial, lineage, terraform_version, managed_resources, .. } => {
-            let bytes = payload.len() as u64;
-            Ok(StateContent::Readable { serial, lineage, terraform_version, managed_resources, bytes })
-        }
-        StateContent::Encrypted => Ok(StateContent::Encrypted),
-        other => Err(other),
-    }
-}
 
 /// What one pass over a payload gives.
 pub struct Parsed {
@@ -246,20 +194,18 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    const BASE: &str = "tfstate-default-f66792f9106e7299-c";
-
     fn gzip(text: &str) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(text.as_bytes()).expect("write to memory");
         encoder.finish().expect("finish in memory")
     }
 
-    fn chunk(name: &str, data: Option<Vec<u8>>) -> Chunk {
-        Chunk { name: name.to_string(), data }
+    fn of_bytes(payload: &[u8]) -> StateContent {
+        parse_payload(payload).content
     }
 
     fn of(text: &str) -> StateContent {
-        content_from_chunks(BASE, vec![chunk(BASE, Some(gzip(text)))]).expect("a state")
+        of_bytes(&gzip(text))
     }
 
     fn is_corrupt(content: &StateContent) -> bool {
@@ -305,52 +251,27 @@ mod tests {
         let mut data = gzip(r#"{"version":4,"serial":1}"#);
         data.extend(gzip("junk"));
         data.extend([0, 1, 2, 3]);
-        let content = content_from_chunks(BASE, vec![chunk(BASE, Some(data))]);
-        assert!(matches!(content, Some(StateContent::Readable { .. })), "{content:?}");
+        let content = of_bytes(&data);
+        assert!(matches!(content, StateContent::Readable { .. }), "{content:?}");
     }
 
     #[test]
     fn damaged_data_is_corrupt() {
         let whole = gzip(r#"{"version":4,"serial":1,"lineage":"abcdefgh"}"#);
         for cut in [0, 1, 2, 9, whole.len() - 1] {
-            let content = content_from_chunks(BASE, vec![chunk(BASE, Some(whole[..cut].to_vec()))]);
-            assert!(content.as_ref().is_some_and(is_corrupt), "cut at {cut}: {content:?}");
+            let content = of_bytes(&whole[..cut]);
+            assert!(is_corrupt(&content), "cut at {cut}: {content:?}");
         }
         let mut flipped = whole.clone();
         let last = flipped.len() - 5;
         flipped[last] ^= 0xff;
-        assert!(content_from_chunks(BASE, vec![chunk(BASE, Some(flipped))]).as_ref().is_some_and(is_corrupt));
-        assert!(
-            content_from_chunks(BASE, vec![chunk(BASE, Some(b"{\"version\":4}".to_vec()))])
-                .as_ref()
-                .is_some_and(is_corrupt)
-        );
+        assert!(is_corrupt(&of_bytes(&flipped)));
+        assert!(is_corrupt(&of_bytes(b"{\"version\":4}")));
     }
 
     #[test]
     fn a_bomb_is_corrupt_and_stops() {
         let bomb = gzip(&format!("{{\"version\":4,\"pad\":\"{}\"}}", " ".repeat(65 * 1024 * 1024)));
-        let content = content_from_chunks(BASE, vec![chunk(BASE, Some(bomb))]);
-        assert_eq!(content, Some(StateContent::Corrupt("more than 64 MiB decompressed".to_string())));
-    }
-
-    #[test]
-    fn chunks_are_ordered_by_number_and_must_be_whole() {
-        let data = gzip(&format!(r#"{{"version":4,"serial":3,"lineage":"{}"}}"#, "x".repeat(50)));
-        let parts: Vec<Vec<u8>> = data.chunks(data.len() / 11).map(<[u8]>::to_vec).collect();
-        let name = |i: usize| if i == 0 { BASE.to_string() } else { format!("{BASE}-part-{i}") };
-        let all = || (0..parts.len()).map(|i| chunk(&name(i), Some(parts[i].clone()))).rev().collect::<Vec<_>>();
-        assert!(matches!(content_from_chunks(BASE, all()), Some(StateContent::Readable { serial: 3, .. })));
-        let mut missing = all();
-        missing.remove(3);
-        assert!(matches!(content_from_chunks(BASE, missing), Some(StateContent::Inconsistent(_))));
-        let mut stray = all();
-        stray.push(chunk(&format!("{BASE}-backup"), None));
-        assert!(matches!(content_from_chunks(BASE, stray), Some(StateContent::Inconsistent(_))));
-        let keyless = vec![chunk(BASE, None)];
-        assert!(matches!(content_from_chunks(BASE, keyless), Some(StateContent::Inconsistent(_))));
-        let many = (0..33).map(|i| chunk(&name(i), Some(Vec::new()))).collect();
-        assert!(content_from_chunks(BASE, many).as_ref().is_some_and(is_corrupt));
-        assert_eq!(content_from_chunks(BASE, Vec::new()), None);
+        assert_eq!(of_bytes(&bomb), StateContent::Corrupt("more than 64 MiB decompressed".to_string()));
     }
 }
