@@ -50,6 +50,10 @@ pub struct SaveArgs {
     #[arg(long)]
     pub live: bool,
 
+    /// A backup set by its name instead of a serial: the older one where a serial was used twice
+    #[arg(long, value_name = "NAME")]
+    pub set: Option<String>,
+
     /// The Secrets as YAML instead of the state as JSON
     #[arg(long)]
     pub secrets: bool,
@@ -63,15 +67,17 @@ pub struct SaveArgs {
 pub fn run(global: &GlobalArgs, args: &SaveArgs) -> Result<u8, CommandError> {
     let ((kind, name), rest) = split_object(&args.words)?;
     let wanted = serials(&rest, 1)?.first().copied();
-    if wanted.is_some() == args.live {
-        return Err(CommandError::usage("give either a serial or `--live`"));
+    let given = [wanted.is_some(), args.live, args.set.is_some()];
+    if given.into_iter().filter(|g| *g).count() != 1 {
+        return Err(CommandError::usage("give one of a serial, `--live` and `--set`"));
     }
     block_on(async {
         let session = Session::open(global)?;
         let object = named(&session, kind, &name).await?;
-        let secrets = match wanted {
-            Some(serial) => of_backup(&session, &object, serial, args.secrets).await?,
-            None => of_live(&session, &object).await?,
+        let secrets = match (wanted, &args.set) {
+            (Some(serial), _) => of_backup(&session, &object, serial, args.secrets).await?,
+            (None, Some(set)) => of_set(&session, &object, set, args.secrets).await?,
+            (None, None) => of_live(&session, &object).await?,
         };
         let content = if args.secrets {
             Content::Yaml(copies(&session, &object, &secrets).await?)
@@ -110,6 +116,25 @@ async fn of_backup(
     let any = |s: &&BackupSet| incomplete && s.serial == Some(serial);
     let set = choose(&sets, serial).or_else(|| sets.iter().find(any));
     set.map(|s| s.secrets.clone()).ok_or_else(|| no_backup(&sets, serial, object))
+}
+
+/// The Secrets of a set by its name, whether a restore would reach it or not.
+async fn of_set(
+    session: &Session,
+    object: &ObjectRef,
+    name: &str,
+    incomplete: bool,
+) -> Result<Vec<SecretMeta>, CommandError> {
+    let (_, _, sets) = read_sets(session, object).await?;
+    let list = format!("`kubectl captf backups list {} -n {} -o wide` names them", object.resource(), object.namespace);
+    let Some(set) = sets.iter().find(|s| s.name == name) else {
+        return Err(CommandError::failed(format!("{} has no backup set `{name}`", object.resource())).hint(list));
+    };
+    if !incomplete && !set.is_complete() {
+        return Err(CommandError::failed(format!("the backup set `{name}` is not complete"))
+            .hint("`--secrets` saves the Secrets that are there"));
+    }
+    Ok(set.secrets.clone())
 }
 
 async fn of_live(session: &Session, object: &ObjectRef) -> Result<Vec<SecretMeta>, CommandError> {

@@ -133,6 +133,26 @@ fn saved_files_hold_the_state_and_copies_join_nothing() {
     assert_eq!(again.code, 1, "never over an existing file: {}", again.text());
     assert_eq!(std::fs::read_to_string(&state).expect("the file"), text);
 
+    // The older of two sets with one serial is reached by its name alone.
+    let set = format!("captf-state-backup-{}-{serial}", fixture.workspace.suffix);
+    let mut older = ground.get("Secret", &fixture.namespace, &set);
+    let (name, mut notes) = (format!("{set}-older"), older["metadata"]["annotations"].clone());
+    notes["captf.io/state-backup-set"] = serde_json::json!(name);
+    notes["captf.io/state-backup-taken-at"] = serde_json::json!("2020-01-01T00:00:00Z");
+    older["metadata"] = serde_json::json!({"name": name, "namespace": fixture.namespace,
+        "labels": older["metadata"]["labels"], "annotations": notes});
+    older["data"]["tfstate"] = fixture::encode(&fixture::gzip(br#"{"version":4,"serial":7}"#));
+    ground.apply_value(older);
+    let by_name = path("older.json");
+    let saved = fixture.plugin(&["backups", "save", "terraformcluster/demo", "--set", &name, "--to", &by_name]);
+    assert_eq!(saved.code, 0, "{}", saved.text());
+    assert_eq!(std::fs::read_to_string(&by_name).expect("the file"), r#"{"version":4,"serial":7}"#);
+    let both = fixture.plugin(&["backups", "save", "tfc/demo", &serial, "--set", &name, "--to", &path("no.json")]);
+    assert_eq!(both.code, 2, "{}", both.text());
+    let nothing = fixture.plugin(&["backups", "save", "tfc/demo", "--set", "other", "--to", &path("no.json")]);
+    assert_eq!(nothing.code, 1, "{}", nothing.text());
+    ground.delete("Secret", &fixture.namespace, &name);
+
     for which in ["--live", serial.as_str()] {
         let yaml = path(&format!("secrets{which}.yaml"));
         let saved = fixture.plugin(&["backups", "save", "tfc", "demo", which, "--secrets", "--to", &yaml]);
