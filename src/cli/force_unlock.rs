@@ -21,7 +21,6 @@ use crate::engine::endpoint::Surroundings;
 use crate::facts::lock::LockFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
-use crate::output::escape::visible;
 use crate::output::stderr_line;
 use crate::output::style::Styles;
 use crate::output::view::view_of;
@@ -202,7 +201,7 @@ async fn change(
         return Ok(outcome);
     };
     // Said before anything else can fail.
-    stderr_line(&format!("Lock {} was released.", visible(&shown_id(plan))));
+    stderr_line(&format!("Lock {} was released.", shown_id(plan)));
     // The Event is a write like any other: a run that lost its claim does not make it.
     evidence.push(match claim.fence().await {
         Ok(()) => audit(session, &facts, args, plan).await,

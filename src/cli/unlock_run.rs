@@ -48,7 +48,7 @@ pub fn backend(facts: &LockFacts, plan: &Plan, in_cluster: bool) -> Backend {
 pub async fn clear_leftovers(engine: &Engine, facts: &LockFacts) -> Result<(), EngineError> {
     let object = object_label(&facts.object.namespace, &facts.object.suffix(), &facts.about.uid);
     for what in sweep(engine, &object, Timestamp::now().as_second()).await? {
-        stderr_line(&format!("Removed what an earlier run left: {}.", visible(&what)));
+        stderr_line(&format!("Removed what an earlier run left: {what}."));
     }
     Ok(())
 }
