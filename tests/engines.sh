@@ -71,6 +71,8 @@ docker-registry serve "$dir/guarded.yml" >"$dir/guarded.log" 2>&1 &
 pids+=($!)
 
 start_docker() {
+  # What a killed daemon left; a containerd that died with it and was not reaped would be taken for a live one.
+  rm -f "$dir/docker.pid" "$dir/docker-exec/containerd/containerd.pid"
   dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$dir/docker.sock" --data-root "$dir/docker" \
     --exec-root "$dir/docker-exec" -p "$dir/docker.pid" >>"$dir/docker.log" 2>&1 &
   docker_pid=$!

@@ -77,11 +77,21 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
         if observe.is_some() && matches!(looked.1.decision, Decision::Go(_)) {
             looked = look(&session, &object, args, observe).await?;
         }
-        let (facts, judged) = looked;
+        let (facts, mut judged) = looked;
+        // Whoever holds the claim is named by every run that takes none itself.
+        let claim = claim_met(&session, &object).await;
+        if args.dry_run || !matches!(judged.decision, Decision::Go(_)) {
+            match &claim {
+                Ok(met) => judged.findings.extend(met.clone()),
+                Err(gap) => judged.gaps.extend(session.live.then(|| gap.clone())),
+            }
+        }
         let plan = match &judged.decision {
             Decision::Nothing => {
-                if session.live && !args.dry_run && args.method == MethodArg::Runtime {
-                    clear_after_a_killed_run(&session, &facts, args).await;
+                // Without a claim nobody is at work, so what is left in an engine is a dead run's.
+                let dead = session.live && claim == Ok(None);
+                if dead && !args.dry_run && args.method == MethodArg::Runtime {
+                    clear_after_a_killed_run(&facts, args).await;
                 }
                 return show(&session, global, &facts, &judged, OK);
             }
@@ -109,12 +119,9 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
     })
 }
 
-/// On a free lock: a run that was killed after it released the lock left containers and a volume. They are removed
-/// unless somebody holds the claim, whose containers they may be. Without an engine there is nothing to look at.
-async fn clear_after_a_killed_run(session: &Session, facts: &LockFacts, args: &ForceUnlockArgs) {
-    if !matches!(claim_met(session, &facts.object).await, Ok(None)) {
-        return;
-    }
+/// On a free lock: a run that was killed after it released the lock left containers and a volume. Without an
+/// engine there is nothing to look at.
+async fn clear_after_a_killed_run(facts: &LockFacts, args: &ForceUnlockArgs) {
     let around = Surroundings::of_this_process(args.engine.as_deref());
     let Ok(Ok(engine)) = tokio::time::timeout(LEFTOVERS_LIMIT, open(&around)).await else {
         return;

@@ -146,7 +146,8 @@ fn pull_error(reference: &str, registry: &str, credentials: &str, why: &str) -> 
         error
             .caused_by(format!("{registry} wants a login; credentials used: {credentials}"))
             .hint(format!("`docker login {registry}`, or `--method job`, which pulls as the cluster does"))
-    } else if any(&["no matching manifest", "does not match the specified platform"]) {
+    } else if any(&["no matching manifest", "no image found in manifest list", "does not match the specified platform"])
+    {
         error.hint("the image is not for this engine's platform; use another engine or `--method job`")
     } else if any(&["manifest unknown", "not found", "name unknown"]) {
         error.hint("the registry does not hold that digest any more; `--method lease` needs no image")

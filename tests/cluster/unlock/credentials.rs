@@ -91,8 +91,8 @@ fn two_contexts(folder: &std::path::Path, user: &Value) -> PathBuf {
 fn the_callers_own_static_credentials_go_in_and_nothing_else_of_the_kubeconfig() {
     let (ground, all) = (ground(), engines());
     let folder = tempfile::tempdir().expect("a folder");
-    let admin: Value = serde_json::from_str(&std::fs::read_to_string(&ground.kubeconfig).expect("a kubeconfig"))
-        .expect("a kubeconfig in JSON");
+    let admin = std::fs::read_to_string(&ground.kubeconfig).expect("a kubeconfig");
+    let admin: Value = serde_saphyr::from_str(&admin).expect("YAML");
     let admin = &admin["users"][0]["user"];
     let data = |key: &str| admin[key].as_str().expect("base64").to_string();
     let pem = |key: &str| {

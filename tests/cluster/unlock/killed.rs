@@ -17,7 +17,7 @@ struct Phase {
     stop: fn(&Scene) -> Gate,
     containers: usize,
     volumes: usize,
-    /// What the container had asked for arrives after the kill, and the lock is free.
+    /// The lock is free in the end.
     freed: bool,
 }
 
@@ -109,11 +109,10 @@ fn killed_at(phase: &Phase) {
     gate.reached();
     child.kill().expect("kill");
     let said = text(&child.wait_with_output().expect("wait"));
-    // A request of ours dies with us; one of the container is on its way and arrives.
-    if phase.freed {
-        gate.open()
-    } else {
-        gate.cut()
+    // A request of ours dies with us; the unlock of a container is on its way and arrives.
+    match phase.name {
+        "during force-unlock" => gate.open(),
+        _ => gate.cut(),
     }
 
     let claim = scene.claim_lease().expect("a killed run cannot release its claim");
