@@ -31,8 +31,6 @@ use crate::runbook::force_unlock::{Decision, Judged, Method, Plan, judge};
 
 /// While waiting for a Job to end, the object is judged so often.
 const WAIT_INTERVAL: Duration = Duration::from_secs(2);
-/// How long an engine may take that is only looked at for leftovers.
-const LEFTOVERS_LIMIT: Duration = Duration::from_secs(5);
 
 /// What is done, after it was confirmed.
 pub struct Call<'a> {
@@ -91,7 +89,7 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
                 // Without a claim nobody is at work, so what is left in an engine is a dead run's.
                 let dead = session.live && claim == Ok(None);
                 if dead && !args.dry_run && args.method == MethodArg::Runtime {
-                    clear_after_a_killed_run(&facts, args).await;
+                    unlock_run::clear_after_a_killed_run(&facts, args).await;
                 }
                 return show(&session, global, &facts, &judged, OK);
             }
@@ -117,20 +115,6 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
         .await?;
         conclude(&session, global, &object, args, &plan, outcome).await
     })
-}
-
-/// On a free lock: a run that was killed after it released the lock left containers and a volume. Without an
-/// engine there is nothing to look at.
-async fn clear_after_a_killed_run(facts: &LockFacts, args: &ForceUnlockArgs) {
-    let around = Surroundings::of_this_process(args.engine.as_deref());
-    let Ok(Ok(engine)) = tokio::time::timeout(LEFTOVERS_LIMIT, open(&around)).await else {
-        return;
-    };
-    match tokio::time::timeout(LEFTOVERS_LIMIT, unlock_run::clear_leftovers(&engine, facts)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => stderr_line(&format!("warning: {error}: {}", error.causes.join(": "))),
-        Err(_) => stderr_line("warning: the container engine does not answer; what an earlier run left stays"),
-    }
 }
 
 /// Reads and judges.

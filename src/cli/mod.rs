@@ -6,6 +6,7 @@ pub mod backups;
 pub mod backups_save;
 pub mod claim;
 pub mod claim_met;
+pub mod claim_reclaim;
 pub mod claimed;
 pub mod collect;
 pub mod complete;

@@ -1,6 +1,7 @@
 //! Releasing a lock with the object's pinned binary, in two containers of a local engine.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -8,10 +9,12 @@ use super::claimed::Claim;
 use super::error::CommandError;
 use super::force_unlock::{Call, Outcome};
 use super::session::Session;
+use super::unlock_args::ForceUnlockArgs;
 use super::unlock_lease::{confirm, still_the_lock, with_lock_now};
 use super::unlock_login::{access_of, identity, outlives};
 use crate::claim::HolderId;
-use crate::engine::connect::{Engine, EngineError};
+use crate::engine::connect::{Engine, EngineError, open};
+use crate::engine::endpoint::Surroundings;
 use crate::engine::files::{Access, files};
 use crate::engine::leftovers::{object_label, sweep};
 use crate::engine::steps::{Backend, Said, force_unlock, init, said};
@@ -24,6 +27,8 @@ use crate::runbook::finding::Evidence;
 use crate::runbook::force_unlock::Plan;
 
 const STEPS: [&str; 2] = ["init", "force-unlock"];
+/// How long an engine may take that is only looked at for leftovers.
+const LEFTOVERS_LIMIT: Duration = Duration::from_secs(5);
 
 impl From<EngineError> for CommandError {
     fn from(error: EngineError) -> Self {
@@ -51,6 +56,20 @@ pub async fn clear_leftovers(engine: &Engine, facts: &LockFacts) -> Result<(), E
         stderr_line(&format!("Removed what an earlier run left: {what}."));
     }
     Ok(())
+}
+
+/// On a free lock: a run that was killed after it released the lock left containers and a volume. Without an
+/// engine there is nothing to look at.
+pub async fn clear_after_a_killed_run(facts: &LockFacts, args: &ForceUnlockArgs) {
+    let around = Surroundings::of_this_process(args.engine.as_deref());
+    let Ok(Ok(engine)) = tokio::time::timeout(LEFTOVERS_LIMIT, open(&around)).await else {
+        return;
+    };
+    match tokio::time::timeout(LEFTOVERS_LIMIT, clear_leftovers(&engine, facts)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => stderr_line(&format!("warning: {error}: {}", error.causes.join(": "))),
+        Err(_) => stderr_line("warning: the container engine does not answer; what an earlier run left stays"),
+    }
 }
 
 /// Releases the lock with the pinned binary in two containers of a local engine.
