@@ -4,8 +4,9 @@
 #   tests/engines.sh DIR
 #
 # Runs as root on Debian. Prints one line of JSON when everything answers, runs until its standard input
-# ends, and then stops what it started and removes DIR. Containers use host networking: there is no bridge and
-# no iptables.
+# ends, and then stops what it started and removes DIR. A line `restart-docker` starts Docker again after it was
+# killed, and is answered by a line with its process ID. Containers use host networking: there is no bridge and
+# no iptables. The guarded registry has the same images behind a login.
 set -euo pipefail
 
 dir=$1
@@ -50,8 +51,11 @@ need podman podman
 need runc runc
 need docker-registry docker-registry
 need curl curl
+need htpasswd apache2-utils
 
-port=$((20000 + RANDOM % 20000))
+port=$((20000 + RANDOM % 10000))
+guarded=$((30000 + RANDOM % 2000))
+password=CANARY-$RANDOM$RANDOM
 cat >"$dir/registry.yml" <<END
 version: 0.1
 log: {level: warn}
@@ -60,11 +64,21 @@ http: {addr: 127.0.0.1:$port}
 END
 docker-registry serve "$dir/registry.yml" >"$dir/registry.log" 2>&1 &
 pids+=($!)
+htpasswd -Bbn -C 5 tester "$password" >"$dir/htpasswd"
+sed -e "s/:$port}/:$guarded}/" -e "\$aauth: {htpasswd: {realm: tests, path: $dir/htpasswd}}" \
+  "$dir/registry.yml" >"$dir/guarded.yml"
+docker-registry serve "$dir/guarded.yml" >"$dir/guarded.log" 2>&1 &
+pids+=($!)
 
-dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$dir/docker.sock" --data-root "$dir/docker" \
-  --exec-root "$dir/docker-exec" -p "$dir/docker.pid" >"$dir/docker.log" 2>&1 &
-docker_pid=$!
-pids+=($docker_pid)
+start_docker() {
+  # What a killed daemon left; a containerd that died with it and was not reaped would be taken for a live one.
+  rm -f "$dir/docker.pid" "$dir/docker-exec/containerd/containerd.pid"
+  dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$dir/docker.sock" --data-root "$dir/docker" \
+    --exec-root "$dir/docker-exec" -p "$dir/docker.pid" >>"$dir/docker.log" 2>&1 &
+  docker_pid=$!
+  pids+=($docker_pid)
+}
+start_docker
 
 cat >"$dir/containers.conf" <<END
 [containers]
@@ -84,16 +98,26 @@ cat >"$dir/registries.conf" <<END
 [[registry]]
 location = "127.0.0.1:$port"
 insecure = true
+[[registry]]
+location = "127.0.0.1:$guarded"
+insecure = true
 END
 CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf \
   CONTAINERS_REGISTRIES_CONF=$dir/registries.conf \
   podman --volumepath "$dir/podman-volumes" system service --time=0 "unix://$dir/podman.sock" >"$dir/podman.log" 2>&1 &
 pids+=($!)
 
-until_answers 60 curl -sf --unix-socket "$dir/docker.sock" http://docker/_ping
+docker_answers() { until_answers 60 curl -sf --unix-socket "$dir/docker.sock" http://docker/_ping; }
+docker_answers
 until_answers 60 curl -sf --unix-socket "$dir/podman.sock" http://docker/_ping
 until_answers 60 curl -sf "http://127.0.0.1:$port/v2/"
+until_answers 60 curl -sf -u "tester:$password" "http://127.0.0.1:$guarded/v2/"
 
-printf '{"docker":"unix://%s/docker.sock","podman":"unix://%s/podman.sock","registry":"127.0.0.1:%s","docker_pid":%s}\n' \
-  "$dir" "$dir" "$port" "$docker_pid"
-cat >/dev/null
+printf '{"docker":"unix://%s/docker.sock","podman":"unix://%s/podman.sock","registry":"127.0.0.1:%s",' "$dir" "$dir" "$port"
+printf '"guarded":"127.0.0.1:%s","password":"%s","docker_pid":%s}\n' "$guarded" "$password" "$docker_pid"
+while read -r line; do
+  [[ $line == restart-docker ]] || continue
+  start_docker
+  docker_answers
+  printf '%s\n' "$docker_pid"
+done

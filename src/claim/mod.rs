@@ -5,6 +5,8 @@
 
 pub mod holder;
 pub mod lease;
+#[cfg(test)]
+mod properties;
 pub mod protocol;
 pub mod reclaim;
 #[cfg(test)]

@@ -7,6 +7,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use futures::future::select;
+
 use super::lease::{ClaimLease, Clock, LeaseKey, Leases, NewClaim};
 use crate::facts::reading::{Gap, Reading};
 use crate::facts::write::WriteFailure;
@@ -166,11 +168,21 @@ impl<L: Leases, C: Clock> Held<L, C> {
     /// Renews until the claim is lost, and returns how. Run it beside the work.
     pub async fn keep(&self) -> Lost {
         loop {
-            self.clock.sleep(self.terms.renew_every).await;
-            if let Err(FenceError::Lost(lost)) = self.renew().await {
+            self.clock.sleep(self.terms.renew_every.min(self.left())).await;
+            // A renewal without an answer must not hide that the time is over.
+            let renewal = std::pin::pin!(self.renew());
+            let end = std::pin::pin!(self.clock.sleep(self.left()));
+            select(renewal, end).await;
+            if let Some(lost) = self.lost() {
                 return lost;
             }
         }
+    }
+
+    /// How long the claim lasts if nothing renews it any more.
+    fn left(&self) -> Duration {
+        let inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        (inner.confirmed + self.terms.duration).saturating_sub(self.clock.elapsed())
     }
 
     /// To be passed before each step that changes something: the Lease still names us, and our own clock

@@ -17,8 +17,8 @@ use super::runbook::RunbookArgs;
 use super::state::{StateArgs, StateCommand};
 use super::version::VersionArgs;
 use super::{
-    backups, backups_save, claim, collect, completion, explain, force_unlock, jobs_list, jobs_logs, jobs_timeline,
-    jobs_why, lock, lock_history, permissions, restore, runbook, state, version,
+    backups, backups_save, claim, claim_reclaim, collect, completion, explain, force_unlock, jobs_list, jobs_logs,
+    jobs_timeline, jobs_why, lock, lock_history, permissions, restore, runbook, state, version,
 };
 
 /// Runbooks of Cluster API Provider Terraform (CAPTF) as commands
@@ -71,7 +71,7 @@ pub fn run(cli: Cli) -> Result<u8, CommandError> {
         Command::Claim(args) => match &args.command {
             ClaimCommand::List(args) => claim::run_list(global, args),
             ClaimCommand::Inspect(args) => claim::run_inspect(global, args),
-            ClaimCommand::Reclaim(args) => claim::run_reclaim(global, args),
+            ClaimCommand::Reclaim(args) => claim_reclaim::run_reclaim(global, args),
         },
         Command::Backups(args) => match &args.command {
             BackupsCommand::List(args) => backups::run_list(global, args),

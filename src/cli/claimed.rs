@@ -30,6 +30,7 @@ const VERBS: [&str; 4] = ["get", "create", "update", "delete"];
 pub struct Claim {
     held: Option<Arc<Held<KubeLeases, SystemClock>>>,
     interrupted: watch::Receiver<bool>,
+    lost: watch::Receiver<Option<Lost>>,
 }
 
 impl Claim {
@@ -54,6 +55,23 @@ impl Claim {
         let mut flag = self.interrupted.clone();
         if flag.wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Ends when work that is under way has to stop, and says why: an interruption, or a claim that was lost. For
+    /// long waits beside what others than this process carry out.
+    pub async fn stopped(&self) -> CommandError {
+        let mut lost = self.lost.clone();
+        let loss = async {
+            match lost.wait_for(Option::is_some).await.as_deref() {
+                Ok(Some(lost)) => lost_error(lost),
+                // Nobody keeps a claim that was not taken.
+                Ok(None) | Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            error = loss => error,
+            () = self.interrupted() => CommandError::interrupted("interrupted"),
         }
     }
 
@@ -85,8 +103,15 @@ pub async fn with_claim<T>(
     // The handlers have to stand before there is something to clean up.
     tokio::task::yield_now().await;
     let held = if without { None } else { Some(Arc::new(take(session, &key, object, operation).await?)) };
-    let keeper = held.clone().map(|held| tokio::spawn(async move { held.keep().await }));
-    let claim = Claim { held, interrupted };
+    let (tell, lost) = watch::channel(None);
+    let keeper = held.clone().map(|held| {
+        tokio::spawn(async move {
+            let how = held.keep().await;
+            // Nobody listens any more when the work is done.
+            let _ = tell.send(Some(how));
+        })
+    });
+    let claim = Claim { held, interrupted, lost };
     let result = work(&claim).await;
     if let Some(keeper) = keeper {
         keeper.abort();

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-
-use super::args::{GlobalArgs, Timeout};
+use super::args::GlobalArgs;
+use super::claim_met::claim_met;
 use super::claimed::{Claim, with_claim};
-use super::error::{CommandError, OK, REFUSED, parse_timeout, unreadable};
+use super::error::{CommandError, OK, REFUSED, unreadable};
 use super::render::{Shape, render_view, write_stdout};
 use super::scope::{named, not_found};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
-use super::{unlock_ask, unlock_by_hand, unlock_job, unlock_run};
+use super::unlock_args::{CredentialsArg, ForceUnlockArgs, MethodArg};
+use super::unlock_login::callers_own;
+use super::{unlock_ask, unlock_by_hand, unlock_job, unlock_lease, unlock_run};
 use crate::cluster::lock::read_lock_facts;
 use crate::cluster::unlock::read_unlock;
 use crate::cluster::unlock_write::{Audit, create_event, who_am_i};
@@ -26,132 +27,10 @@ use crate::output::view::view_of;
 use crate::report::{Item, ItemObject, Lock, Report};
 use crate::runbook::code::Code;
 use crate::runbook::finding::{Evidence, Finding};
-use crate::runbook::force_unlock::{Decision, Judged, Method, Plan, Wish, judge};
+use crate::runbook::force_unlock::{Decision, Judged, Method, Plan, judge};
 
 /// While waiting for a Job to end, the object is judged so often.
 const WAIT_INTERVAL: Duration = Duration::from_secs(2);
-
-/// Release one state lock whose holder is dead, with the object's own pinned image
-///
-/// Changes the cluster: clears the holder of one lock Lease, creates and deletes a claim Lease, requests a
-/// short-lived token, and creates an Event. It refuses a lock that may be live and a state that it could harm; no
-/// flag overrides that. It asks for the lock ID to be typed back.
-///
-/// Methods: runtime runs `init` and `force-unlock` of the pinned terraform or tofu in two containers of a local
-/// Docker or Podman. job runs them in the cluster. lease changes the Lease itself, by one update that fails if
-/// anything changed; it needs no engine, and is the way for locks that the binary cannot release.
-///
-/// Engines are tried in this order: --engine, DOCKER_HOST, DOCKER_CONTEXT, the docker CLI's current context, then
-/// the default sockets of Docker, Docker Desktop, Colima, Rancher Desktop, rootless Docker, rootless and rootful
-/// Podman. One that is named and does not answer is an error.
-///
-/// Needs: what `lock inspect` needs; get, create, update and delete on leases; create on events;
-/// create on serviceaccounts/token for the ServiceAccount that the binary runs as.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  # What would be done, and the same as docker commands
-  kubectl captf lock force-unlock terraformcluster/prod -n team-a --dry-run
-
-  # Release it; asks for the lock ID
-  kubectl captf lock force-unlock terraformcluster/prod -n team-a
-
-  # Without a container engine, or where the binary cannot
-  kubectl captf lock force-unlock tfm/web -n team-a --method lease
-
-  # Automation: everything a person would be asked
-  kubectl captf lock force-unlock tfm/web -n team-a --lock-id 5b5e6f4e-7c1a-4a53-8d0e-3f2f6f1d2c11 \\
-    --holder ci@builder-7 --holder-is-dead --reason 'builder-7 was scrapped, INC-4711'")]
-pub struct ForceUnlockArgs {
-    /// The object, as KIND/NAME or KIND NAME
-    #[arg(value_name = "KIND/NAME", required = true)]
-    pub object: Vec<String>,
-
-    /// Only say what would be done; takes no claim and changes nothing
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// How to release the lock
-    #[arg(long, value_enum, default_value = "runtime")]
-    pub method: MethodArg,
-
-    /// While a Job is unfinished, wait for the gap before the next one
-    #[arg(long)]
-    pub wait: bool,
-
-    /// Do not leave a stale lock to the controller (for a paused or idle object)
-    #[arg(long)]
-    pub do_not_wait: bool,
-
-    /// Watch Lease, state and pod for so long first; any change refuses
-    #[arg(long, value_name = "DURATION", value_parser = observation)]
-    pub observe: Option<Timeout>,
-
-    /// Image to run, where no record names one with a digest
-    #[arg(long, value_name = "IMAGE")]
-    pub image: Option<String>,
-
-    /// Container engine: unix:///path or tcp://host:port
-    #[arg(long, value_name = "URL")]
-    pub engine: Option<String>,
-
-    /// Run as this ServiceAccount instead of the one that the object's Jobs use
-    #[arg(long, value_name = "NAME")]
-    pub service_account: Option<String>,
-
-    /// Whose credentials the binary gets: a short-lived token, or your own static ones
-    #[arg(long, value_enum, default_value = "service-account", conflicts_with = "service_account")]
-    pub credentials: CredentialsArg,
-
-    /// Go on without taking a claim, where you may not
-    #[arg(long)]
-    pub without_claim: bool,
-
-    /// Why; goes into the Event
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-
-    /// Automation: the ID of the lock to release; must be what is read
-    #[arg(long, value_name = "ID", requires_all = ["holder", "holder_is_dead", "reason"])]
-    pub lock_id: Option<String>,
-
-    /// Automation: who holds it, as the lock says, or `unknown`
-    #[arg(long, value_name = "WHO", requires = "lock_id")]
-    pub holder: Option<String>,
-
-    /// Automation: you know that the holder is dead
-    #[arg(long, requires = "lock_id")]
-    pub holder_is_dead: bool,
-}
-
-/// `--method`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MethodArg {
-    Runtime,
-    Job,
-    Lease,
-}
-
-/// `--credentials`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CredentialsArg {
-    ServiceAccount,
-    Caller,
-}
-
-fn observation(text: &str) -> Result<Timeout, String> {
-    parse_timeout(text).map(Timeout)
-}
-
-impl ForceUnlockArgs {
-    fn wish(&self) -> Wish {
-        let method = match self.method {
-            MethodArg::Runtime => Method::Runtime,
-            MethodArg::Job => Method::Job,
-            MethodArg::Lease => Method::Lease,
-        };
-        Wish { method, do_not_wait: self.do_not_wait, image: self.image.clone() }
-    }
-}
 
 /// What is done, after it was confirmed.
 pub struct Call<'a> {
@@ -176,6 +55,14 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
     if global.from.is_some() && !args.dry_run {
         return Err(CommandError::usage("a snapshot cannot be changed").hint("`--dry-run` judges it"));
     }
+    if args.credentials == CredentialsArg::Caller {
+        if args.method != MethodArg::Runtime {
+            return Err(CommandError::usage("--credentials caller is for --method runtime")
+                .hint("a Job runs as a ServiceAccount, and the Lease is always changed as you"));
+        }
+        // Said before anybody is asked anything.
+        callers_own(global)?;
+    }
     block_on(async {
         let session = Session::open(global)?;
         let object = named(&session, kind, &name).await?;
@@ -188,9 +75,24 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
         if observe.is_some() && matches!(looked.1.decision, Decision::Go(_)) {
             looked = look(&session, &object, args, observe).await?;
         }
-        let (facts, judged) = looked;
+        let (facts, mut judged) = looked;
+        // Whoever holds the claim is named by every run that takes none itself.
+        let claim = claim_met(&session, &object).await;
+        if args.dry_run || !matches!(judged.decision, Decision::Go(_)) {
+            match &claim {
+                Ok(met) => judged.findings.extend(met.clone()),
+                Err(gap) => judged.gaps.extend(session.live.then(|| gap.clone())),
+            }
+        }
         let plan = match &judged.decision {
-            Decision::Nothing => return show(&session, global, &facts, &judged, OK),
+            Decision::Nothing => {
+                // Without a claim nobody is at work, so what is left in an engine is a dead run's.
+                let dead = session.live && claim == Ok(None);
+                if dead && !args.dry_run && args.method == MethodArg::Runtime {
+                    unlock_run::clear_after_a_killed_run(&facts, args).await;
+                }
+                return show(&session, global, &facts, &judged, OK);
+            }
             Decision::Wait | Decision::Refuse => return show(&session, global, &facts, &judged, REFUSED),
             Decision::Go(plan) => plan.clone(),
         };
@@ -280,12 +182,26 @@ async fn change(
         }
     }
     claim.fence().await?;
-    match (plan.method, call.engine) {
-        (Method::Runtime, Some(engine)) => unlock_run::by_runtime(session, &facts, call, engine, claim).await,
-        (Method::Job, _) => unlock_job::by_job(session, &facts, args, plan, claim).await,
-        (Method::Lease, _) => unlock_run::by_lease(session, object, plan).await,
-        (Method::Runtime, None) => Err(CommandError::failed("no container engine was opened")),
-    }
+    let outcome = match (plan.method, call.engine) {
+        (Method::Runtime, Some(engine)) => unlock_run::by_runtime(session, &facts, call, engine, claim).await?,
+        (Method::Job, _) => unlock_job::by_job(session, &facts, args, plan, claim).await?,
+        (Method::Lease, _) => unlock_lease::by_lease(session, object, plan).await?,
+        (Method::Runtime, None) => return Err(CommandError::failed("no container engine was opened")),
+    };
+    let Outcome::Released(mut evidence) = outcome else {
+        return Ok(outcome);
+    };
+    // Said before anything else can fail.
+    stderr_line(&format!("Lock {} was released.", shown_id(plan)));
+    // The Event is a write like any other: a run that lost its claim does not make it.
+    evidence.push(match claim.fence().await {
+        Ok(()) => audit(session, &facts, args, plan).await,
+        Err(error) => {
+            stderr_line(&format!("warning: no Event was created: {}", error.message));
+            Evidence::new("Event UnlockedByHand", format!("not created: {}", error.message))
+        }
+    });
+    Ok(Outcome::Released(evidence))
 }
 
 /// Whether two judgements are about one and the same lock, with nothing written in between.
@@ -293,7 +209,7 @@ fn is_same_lock(a: &Plan, b: &Plan) -> bool {
     a.lock_id == b.lock_id && a.resource_version == b.resource_version && a.uid == b.uid
 }
 
-/// Writes the Event, judges anew and reports.
+/// Judges anew and reports.
 async fn conclude(
     session: &Session,
     global: &GlobalArgs,
@@ -302,16 +218,11 @@ async fn conclude(
     plan: &Plan,
     outcome: Outcome,
 ) -> Result<u8, CommandError> {
-    if matches!(outcome, Outcome::Released(_)) {
-        // Said before anything else can fail.
-        stderr_line(&format!("Lock {} was released.", shown_id(plan)));
-    }
     let (facts, mut judged) = look(session, object, args, None).await?;
     let (finding, code) = match outcome {
         Outcome::Released(evidence) => {
             let lease = Evidence::new(format!("Lease/{} .spec.holderIdentity", plan.lease), "absent");
-            let finding = Finding::new(Code::UnlockDone, lease).seen_all(evidence).with("lock_id", shown_id(plan));
-            (finding.seen_all(audit(session, &facts, args, plan).await), OK)
+            (Finding::new(Code::UnlockDone, lease).seen_all(evidence).with("lock_id", shown_id(plan)), OK)
         }
         Outcome::SomeoneWasFirst(seen) => {
             let free = judged.decision == Decision::Nothing;
@@ -328,7 +239,7 @@ pub fn shown_id(plan: &Plan) -> String {
 }
 
 /// The Event, and what to say of it.
-async fn audit(session: &Session, facts: &LockFacts, args: &ForceUnlockArgs, plan: &Plan) -> Option<Evidence> {
+async fn audit(session: &Session, facts: &LockFacts, args: &ForceUnlockArgs, plan: &Plan) -> Evidence {
     let who = who_am_i(&session.api).await.unwrap_or_else(|| "an unknown user".to_string());
     let reason = args.reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
     let message = format!(
@@ -341,10 +252,10 @@ async fn audit(session: &Session, facts: &LockFacts, args: &ForceUnlockArgs, pla
     let event =
         Audit { object: &facts.object, uid: &facts.about.uid, who: &who, message: message.clone(), at: session.now() };
     match create_event(&session.api, &event).await {
-        Ok(()) => Some(Evidence::new("Event UnlockedByHand", message)),
+        Ok(()) => Evidence::new("Event UnlockedByHand", message),
         Err(gap) => {
             stderr_line(&format!("warning: no Event was created: {gap}"));
-            Some(Evidence::new("Event UnlockedByHand", format!("not created: {}", gap.reason.as_str())))
+            Evidence::new("Event UnlockedByHand", format!("not created: {}", gap.reason.as_str()))
         }
     }
 }

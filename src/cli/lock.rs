@@ -38,7 +38,7 @@ pub enum LockCommand {
     Inspect(InspectArgs),
     List(ListArgs),
     History(super::lock_history::HistoryArgs),
-    ForceUnlock(Box<super::force_unlock::ForceUnlockArgs>),
+    ForceUnlock(Box<super::unlock_args::ForceUnlockArgs>),
 }
 
 /// Judge locks: free, live, stale or foreign, and who clears them when

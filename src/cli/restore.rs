@@ -15,9 +15,9 @@ use super::session::{Session, block_on};
 use super::state::gather;
 use super::state_render::{render_state, report_of};
 use crate::cluster::objects::resource;
-use crate::cluster::patch::{Written, merge_patch};
 use crate::facts::object::ObjectRef;
 use crate::facts::restore::RestoreFacts;
+use crate::facts::write::WriteFailure;
 use crate::output::state_view::{DiffView, Parts, RestoreView, baseline_words};
 use crate::output::stderr_line;
 use crate::runbook::backup_sets::choose;
@@ -256,11 +256,13 @@ impl Run<'_> {
         let mut exit = None;
         if server && !judged.judgement.refused() {
             let (says, ok) = match self.send(&patch, true).await {
-                Written::Done(_) => ("would accept the patch".to_string(), true),
-                Written::Conflict => ("the object has changed since it was judged".to_string(), false),
-                Written::Gone => ("the object is gone".to_string(), false),
-                Written::Refused { message, .. } => (format!("refuses the patch: {message}"), false),
-                Written::Unknown(why) => (format!("did not answer: {why}"), false),
+                Ok(_) => ("would accept the patch".to_string(), true),
+                Err(WriteFailure::Conflict | WriteFailure::Exists) => {
+                    ("the object has changed since it was judged".to_string(), false)
+                }
+                Err(WriteFailure::NotFound) => ("the object is gone".to_string(), false),
+                Err(WriteFailure::Refused(gap)) => (format!("refuses the patch: {}", gap.detail), false),
+                Err(WriteFailure::NoAnswer(gap)) => (format!("did not answer: {}", gap.detail), false),
             };
             view.server_says = Some(says);
             exit = (!ok).then_some(super::error::FAILED);
@@ -268,9 +270,9 @@ impl Run<'_> {
         self.show(&judged, view, exit)
     }
 
-    pub(super) async fn send(&self, patch: &Value, dry_run: bool) -> Written {
-        let kind = resource(self.object.kind);
-        merge_patch(&self.session.api, &kind, &self.object.namespace, &self.object.name, patch, dry_run).await
+    pub(super) async fn send(&self, patch: &Value, dry_run: bool) -> Result<Value, WriteFailure> {
+        let (kind, object) = (resource(self.object.kind), self.object);
+        self.session.api.merge_patch(&kind, &object.namespace, &object.name, patch, dry_run).await
     }
 
     async fn real(&self) -> Result<u8, CommandError> {

@@ -15,10 +15,10 @@ use super::scope::named;
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::cluster::objects::resource;
-use crate::cluster::patch::{Written, merge_patch};
 use crate::cluster::restore::read_restore_object;
 use crate::facts::object::ObjectFacts;
 use crate::facts::reading::Reading;
+use crate::facts::write::WriteFailure;
 use crate::output::state_view::{DiffView, RestoreView};
 use crate::output::stderr_line;
 use crate::runbook::code::Code;
@@ -213,18 +213,23 @@ async fn take_back(run: &Run<'_>, resource_version: &str, present: bool) -> Resu
     let object = run.object;
     let patch = patch_of(resource_version, None);
     let kind = resource(object.kind);
-    match merge_patch(&run.session.api, &kind, &object.namespace, &object.name, &patch, false).await {
-        Written::Done(_) => Ok(()),
-        Written::Conflict => {
+    match run.session.api.merge_patch(&kind, &object.namespace, &object.name, &patch, false).await {
+        Ok(_) => Ok(()),
+        Err(WriteFailure::Conflict | WriteFailure::Exists) => {
             Err(CommandError::failed("the object has changed since it was judged; nothing was changed")
                 .hint("run the same command again; it judges anew"))
         }
-        Written::Gone => Err(CommandError::failed(format!("{} was deleted meanwhile", object.resource()))),
-        Written::Refused { code, message } => Err(CommandError::failed("take the request back")
-            .caused_by(format!("the server refused with status {code}: {message}"))),
-        Written::Unknown(why) => Err(CommandError::failed("whether the request was taken back is not known")
-            .caused_by(why)
-            .hint("run the same command again; it judges anew")),
+        Err(WriteFailure::NotFound) => {
+            Err(CommandError::failed(format!("{} was deleted meanwhile", object.resource())))
+        }
+        Err(WriteFailure::Refused(gap)) => {
+            Err(CommandError::failed("take the request back").caused_by(format!("the server refused: {}", gap.detail)))
+        }
+        Err(WriteFailure::NoAnswer(gap)) => {
+            Err(CommandError::failed("whether the request was taken back is not known")
+                .caused_by(gap.detail)
+                .hint("run the same command again; it judges anew"))
+        }
     }
 }
 

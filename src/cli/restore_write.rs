@@ -7,8 +7,8 @@ use super::error::CommandError;
 use super::restore::{Judged, REFUSED, Run};
 use super::restore_confirm::confirm;
 use crate::cluster::objects::{read_object, resource};
-use crate::cluster::patch::Written;
 use crate::facts::reading::Reading;
+use crate::facts::write::WriteFailure;
 use crate::output::state_view::RestoreView;
 use crate::output::stderr_line;
 
@@ -25,21 +25,21 @@ impl Run<'_> {
         for _ in 0..ATTEMPTS {
             claim.fence().await?;
             match self.send(&self.patch(&judged), false).await {
-                Written::Done(_) => return Ok(None),
-                Written::Gone => {
+                Ok(_) => return Ok(None),
+                Err(WriteFailure::NotFound) => {
                     return Err(CommandError::failed(format!("{} was deleted meanwhile", self.object.resource())));
                 }
-                Written::Refused { code, message } => {
+                Err(WriteFailure::Refused(gap)) => {
                     return Err(CommandError::failed(format!("ask for the restore of serial {serial}"))
-                        .caused_by(format!("the server refused with status {code}: {message}"))
+                        .caused_by(format!("the server refused: {}", gap.detail))
                         .hint(format!(
                             "run `kubectl auth can-i patch {} -n {}`",
                             resource(self.object.kind).qualified(),
                             self.object.namespace
                         )));
                 }
-                Written::Unknown(why) => return self.settle(serial, &why, claim).await,
-                Written::Conflict => {
+                Err(WriteFailure::NoAnswer(gap)) => return self.settle(serial, &gap.detail, claim).await,
+                Err(WriteFailure::Conflict | WriteFailure::Exists) => {
                     stderr_line("the object has changed since it was judged; judging again");
                     let again = self.judge().await?;
                     if again.judgement.refused() {

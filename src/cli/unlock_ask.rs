@@ -2,8 +2,9 @@
 
 use super::confirm::{require_terminal, typed_back};
 use super::error::CommandError;
-use super::force_unlock::{ForceUnlockArgs, shown_id};
+use super::force_unlock::shown_id;
 use super::session::{Session, target_of};
+use super::unlock_args::ForceUnlockArgs;
 use crate::captf::time::{relative, utc};
 use crate::facts::lock::LockFacts;
 use crate::output::escape::visible;
@@ -96,7 +97,7 @@ fn summary(
             line("image", &format!("{image} ({source})"));
             line("will run", &format!("init, then force-unlock -no-color -force {}", plan.lock_id));
             line("in", engine.unwrap_or("a Job in the cluster"));
-            line("as", &super::unlock_run::identity(facts, args));
+            line("as", &super::unlock_login::identity(facts, args));
         }
     }
     stderr_line(

@@ -1,9 +1,10 @@
 //! The same unlock as commands for people without this plugin: kubectl, docker and tar.
 
 use super::args::GlobalArgs;
-use super::force_unlock::{CredentialsArg, ForceUnlockArgs};
 use super::session::Session;
-use super::unlock_run::{backend, service_account};
+use super::unlock_args::{CredentialsArg, ForceUnlockArgs};
+use super::unlock_login::service_account;
+use super::unlock_run::backend;
 use crate::cluster::access::access;
 use crate::engine::files::{Content, FOLDER, Login, MOUNT, files, inside};
 use crate::engine::steps::{RUNTIME, environment, force_unlock, init};

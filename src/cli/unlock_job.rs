@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 
 use super::claimed::Claim;
 use super::error::CommandError;
-use super::force_unlock::{ForceUnlockArgs, Outcome};
+use super::force_unlock::Outcome;
 use super::session::Session;
-use super::unlock_run::{backend, confirm, service_account};
+use super::unlock_args::ForceUnlockArgs;
+use super::unlock_lease::{confirm, with_lock_now};
+use super::unlock_login::{identity, service_account};
+use super::unlock_run::backend;
 use crate::claim::HolderId;
 use crate::cluster::api::{JOBS, PODS, Selector};
 use crate::cluster::json::{items, name, owned, text};
@@ -93,15 +96,19 @@ pub async fn by_job(
     stderr_line(&format!("Job {job_name} was created; waiting for its end."));
     let ended = tokio::select! {
         ended = wait(session, namespace, &job_name) => ended,
-        () = claim.interrupted() => Err(CommandError::interrupted("interrupted; the Job is deleted")),
+        error = claim.stopped() => Err(error.caused_by("the Job was running; it is deleted")),
     };
     let output = pod_messages(session, namespace, &job_name).await;
+    // Also under a claim that was lost: this stops our own work, and touches nothing that is shared.
     delete(session, namespace, &job_name, &created).await;
-    let succeeded = ended?;
+    let succeeded = match ended {
+        Ok(succeeded) => succeeded,
+        Err(error) => return Err(with_lock_now(session, &facts.object, plan, error).await),
+    };
     let evidence = vec![
         Evidence::new("released by", format!("force-unlock of {}", plan.image.clone().unwrap_or_default().0)),
         Evidence::new("in", format!("Job {job_name}, deleted since")),
-        Evidence::new("as", format!("ServiceAccount {namespace}/{}", service_account(facts, args))),
+        Evidence::new("as", identity(facts, args)),
     ];
     confirm(session, &facts.object, plan, succeeded, evidence, || output).await
 }

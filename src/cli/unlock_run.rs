@@ -1,117 +1,34 @@
-//! The ways to release a lock: the Lease itself, the pinned binary in a local engine, or in a Job.
+//! Releasing a lock with the object's pinned binary, in two containers of a local engine.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::args::GlobalArgs;
 use super::claimed::Claim;
 use super::error::CommandError;
-use super::force_unlock::{Call, CredentialsArg, ForceUnlockArgs, Outcome};
+use super::force_unlock::{Call, Outcome};
 use super::session::Session;
-use crate::captf::time::seconds_between;
+use super::unlock_args::ForceUnlockArgs;
+use super::unlock_lease::{confirm, still_the_lock, with_lock_now};
+use super::unlock_login::{access_of, identity, outlives};
 use crate::claim::HolderId;
-use crate::cluster::access::{access, own_login, request_token};
-use crate::cluster::leases::read_lock;
-use crate::cluster::unlock_write::{JudgedLock, clear_lease};
-use crate::engine::connect::{Engine, EngineError};
-use crate::engine::files::{Access, Login, files};
+use crate::engine::connect::{Engine, EngineError, open};
+use crate::engine::endpoint::Surroundings;
+use crate::engine::files::{Access, files};
+use crate::engine::leftovers::{object_label, sweep};
 use crate::engine::steps::{Backend, Said, force_unlock, init, said};
-use crate::engine::workshop::{Job, Ran};
+use crate::engine::workshop::{Ended, Job, Ran};
 use crate::engine::{image, network};
-use crate::facts::lease::Holder;
 use crate::facts::lock::LockFacts;
-use crate::facts::object::ObjectRef;
-use crate::facts::reading::Reading;
-use crate::facts::write::WriteFailure;
 use crate::output::escape::visible;
 use crate::output::stderr_line;
 use crate::runbook::finding::Evidence;
 use crate::runbook::force_unlock::Plan;
-use crate::runbook::lock_inspect::holder_evidence;
 
-/// The ServiceAccount whose token the binary gets.
-pub fn service_account(facts: &LockFacts, args: &ForceUnlockArgs) -> String {
-    let own = facts.about.jobs.service_account.clone();
-    let inherited = facts
-        .around
-        .terraform_cluster
-        .as_ref()
-        .and_then(Reading::found)
-        .and_then(|cluster| cluster.default_jobs.service_account.clone());
-    args.service_account.clone().or(own).or(inherited).unwrap_or_else(|| "captf-runner".to_string())
-}
-
-/// As whom the binary talks to the API server, in words.
-pub fn identity(facts: &LockFacts, args: &ForceUnlockArgs) -> String {
-    match args.credentials {
-        CredentialsArg::Caller => "you, with the static credentials of your kubeconfig".to_string(),
-        CredentialsArg::ServiceAccount => format!(
-            "ServiceAccount {}/{}, with a token for ten minutes",
-            facts.object.namespace,
-            service_account(facts, args)
-        ),
-    }
-}
-
-/// Releases the lock by one guarded update of the Lease.
-pub async fn by_lease(session: &Session, object: &ObjectRef, plan: &Plan) -> Result<Outcome, CommandError> {
-    let lock = JudgedLock {
-        namespace: object.namespace.clone(),
-        lease: plan.lease.clone(),
-        uid: plan.uid.clone(),
-        resource_version: plan.resource_version.clone(),
-        lock_id: plan.lock_id.clone(),
-    };
-    let written = clear_lease(&session.api, &lock).await;
-    match &written {
-        // Whether it happened is decided by the read below.
-        Ok(())
-        | Err(WriteFailure::NoAnswer(_) | WriteFailure::Conflict | WriteFailure::NotFound | WriteFailure::Exists) => {}
-        Err(WriteFailure::Refused(gap)) => {
-            return Err(super::error::unreadable("release the lock", gap, session.source.server.as_deref()));
-        }
-    }
-    let evidence = vec![Evidence::new("released by", "one update of the Lease, with the version that was judged")];
-    confirm(session, object, plan, written.is_ok(), evidence, String::new).await
-}
-
-/// The Lease decides. `acted` says whether we may have been the ones.
-pub async fn confirm(
-    session: &Session,
-    object: &ObjectRef,
-    plan: &Plan,
-    acted: bool,
-    evidence: Vec<Evidence>,
-    said: impl FnOnce() -> String,
-) -> Result<Outcome, CommandError> {
-    let seen = match read_lock(&session.api, &object.namespace, &plan.lease).await {
-        Reading::Found(lease) if lease.holder == Holder::Nobody && acted => return Ok(Outcome::Released(evidence)),
-        Reading::Found(lease) => {
-            let same = match &lease.holder {
-                Holder::Id(id) => *id == plan.lock_id,
-                Holder::Empty => plan.lock_id.is_empty(),
-                Holder::Nobody => false,
-            };
-            if same {
-                let error = CommandError::failed("the lock is still held; nothing was released");
-                let said = said();
-                return Err(if said.is_empty() { error } else { error.caused_by(visible(&said)) });
-            }
-            holder_evidence(&lease)
-        }
-        Reading::Absent => Evidence::new(format!("Lease/{}", plan.lease), "not found"),
-        Reading::Unreadable(gap) => {
-            return Err(CommandError::failed("whether the lock was released could not be read")
-                .caused_by(visible(&gap.to_string()))
-                .hint("look with `kubectl captf lock inspect`"));
-        }
-    };
-    Ok(Outcome::SomeoneWasFirst(seen))
-}
-
-/// A token has to live at least so long for the next step, in seconds.
-const TOKEN_LEFT: i64 = 60;
+const STEPS: [&str; 2] = ["init", "force-unlock"];
+/// How long an engine may take that is only looked at for leftovers.
+const LEFTOVERS_LIMIT: Duration = Duration::from_secs(5);
 
 impl From<EngineError> for CommandError {
     fn from(error: EngineError) -> Self {
@@ -132,6 +49,29 @@ pub fn backend(facts: &LockFacts, plan: &Plan, in_cluster: bool) -> Backend {
     }
 }
 
+/// Removes what killed runs left in an engine, and says so.
+pub async fn clear_leftovers(engine: &Engine, facts: &LockFacts) -> Result<(), EngineError> {
+    let object = object_label(&facts.object.namespace, &facts.object.suffix(), &facts.about.uid);
+    for what in sweep(engine, &object, Timestamp::now().as_second()).await? {
+        stderr_line(&format!("Removed what an earlier run left: {what}."));
+    }
+    Ok(())
+}
+
+/// On a free lock: a run that was killed after it released the lock left containers and a volume. Without an
+/// engine there is nothing to look at.
+pub async fn clear_after_a_killed_run(facts: &LockFacts, args: &ForceUnlockArgs) {
+    let around = Surroundings::of_this_process(args.engine.as_deref());
+    let Ok(Ok(engine)) = tokio::time::timeout(LEFTOVERS_LIMIT, open(&around)).await else {
+        return;
+    };
+    match tokio::time::timeout(LEFTOVERS_LIMIT, clear_leftovers(&engine, facts)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => stderr_line(&format!("warning: {error}: {}", error.causes.join(": "))),
+        Err(_) => stderr_line("warning: the container engine does not answer; what an earlier run left stays"),
+    }
+}
+
 /// Releases the lock with the pinned binary in two containers of a local engine.
 pub async fn by_runtime(
     session: &Session,
@@ -142,41 +82,24 @@ pub async fn by_runtime(
 ) -> Result<Outcome, CommandError> {
     let (args, plan) = (call.args, call.plan);
     let (reference, _) = plan.image.clone().unwrap_or_default();
-    let mut pulled = false;
-    let mut shown = |text: &str| {
-        pulled = true;
-        progress(text);
-    };
-    let image = tokio::select! {
-        image = image::ensure(engine, &reference, &mut shown) => image?,
-        () = claim.interrupted() => return Err(CommandError::interrupted("interrupted while the image was pulled")),
-    };
-    if pulled && std::io::stderr().is_terminal() {
-        stderr_line("");
-    }
+    let image = pulled(engine, &reference, claim).await?;
+    claim.fence().await?;
     let (access, expires) = access_of(session, call.global, facts, args).await?;
     let network = network::choose(&access.server, engine.place, &engine.info, cfg!(target_os = "linux"));
     let network = network.map_err(CommandError::failed)?;
     let tls_server_name = access.tls_server_name.clone().or(network.tls_server_name);
     let access = Access { server: network.server, tls_server_name, ..access };
+    clear_leftovers(engine, facts).await?;
     let job = Job {
         engine,
         image,
         reference,
-        object: format!(
-            "{}/{} {}",
-            facts.object.namespace,
-            plan.suffix,
-            session.source.server.as_deref().unwrap_or("")
-        ),
+        object: object_label(&facts.object.namespace, &plan.suffix, &facts.about.uid),
         nonce: HolderId::of_this_process().nonce,
         network: network.mode,
         files: files(&access),
         now: Timestamp::now().as_second(),
     };
-    for what in job.sweep().await? {
-        stderr_line(&format!("Removed what an earlier run left: {what}."));
-    }
     let result = two_steps(session, facts, plan, claim, &job, expires).await;
     if let Err(error) = job.clean(&STEPS).await {
         let CommandError { message, causes, .. } = CommandError::from(error);
@@ -200,9 +123,25 @@ pub async fn by_runtime(
     }
 }
 
-const STEPS: [&str; 2] = ["init", "force-unlock"];
+/// The image, pulled where it is missing. A pull ends when the work has to stop.
+async fn pulled(engine: &Engine, reference: &str, claim: &Claim) -> Result<image::ImageFacts, CommandError> {
+    let mut pulled = false;
+    let mut shown = |text: &str| {
+        pulled = true;
+        progress(text);
+    };
+    let image = tokio::select! {
+        image = image::ensure(engine, reference, &mut shown) => image.map_err(CommandError::from),
+        error = claim.stopped() => Err(error.caused_by("the image was being pulled; the lock was not touched")),
+    };
+    if pulled && std::io::stderr().is_terminal() {
+        stderr_line("");
+    }
+    image
+}
 
-/// `init`, then once more a look at the claim and at the Lease, then `force-unlock`.
+/// `init`, then once more a look at the claim and at the Lease, then `force-unlock`. Before each, the token has to
+/// live long enough.
 async fn two_steps(
     session: &Session,
     facts: &LockFacts,
@@ -213,73 +152,33 @@ async fn two_steps(
 ) -> Result<Ran, CommandError> {
     job.prepare().await?;
     let [first, second] = STEPS;
+    let untouched = |error: CommandError| error.caused_by("the lock was not touched");
     job.stage(first, &init(&backend(facts, plan, false)), true).await?;
+    outlives(expires)?;
     still_the_lock(session, &facts.object, plan).await?;
     claim.fence().await?;
-    let ran = job.run(first, claim.interrupted()).await.map_err(|e| stopped(e, claim))?;
+    let ran = step(job, first, claim).await.map_err(untouched)?;
     if ran.exit_code != 0 {
         return Err(CommandError::failed(format!("init ended with {}; the lock was not touched", ran.exit_code))
             .caused_by(visible(&ran.output)));
     }
-    job.stage(second, &force_unlock(&plan.lock_id), false).await?;
-    if expires.is_some_and(|end| seconds_between(Timestamp::now(), end) < TOKEN_LEFT) {
-        return Err(CommandError::failed("the token ends too soon; the lock was not touched")
-            .hint("run the command again; is this machine's clock right?"));
-    }
+    job.stage(second, &force_unlock(&plan.lock_id), false).await.map_err(CommandError::from).map_err(untouched)?;
+    outlives(expires)?;
     still_the_lock(session, &facts.object, plan).await?;
     claim.fence().await?;
-    job.run(second, claim.interrupted()).await.map_err(|e| stopped(e, claim))
-}
-
-fn stopped(error: EngineError, claim: &Claim) -> CommandError {
-    let error = CommandError::from(error);
-    if claim.is_interrupted() { CommandError { kind: super::error::ErrorKind::Interrupted, ..error } } else { error }
-}
-
-/// The Lease is exactly as it was judged, or nothing is run: on a free lock `init` could write.
-async fn still_the_lock(session: &Session, object: &ObjectRef, plan: &Plan) -> Result<(), CommandError> {
-    match read_lock(&session.api, &object.namespace, &plan.lease).await {
-        Reading::Found(lease) if lease.resource_version == plan.resource_version && lease.uid == plan.uid => Ok(()),
-        Reading::Found(_) | Reading::Absent => {
-            Err(CommandError::refused("the lock changed at the last moment; somebody else was first")
-                .hint("judge it again with `kubectl captf lock inspect`"))
-        }
-        Reading::Unreadable(gap) => {
-            Err(CommandError::failed("read the lock once more").caused_by(visible(&gap.to_string())))
-        }
+    match step(job, second, claim).await {
+        Ok(ran) => Ok(ran),
+        // It may have come as far as the Lease, whatever stopped it.
+        Err(error) => Err(with_lock_now(session, &facts.object, plan, error).await),
     }
 }
 
-/// How the binary reaches the API server, and when its token ends.
-async fn access_of(
-    session: &Session,
-    global: &GlobalArgs,
-    facts: &LockFacts,
-    args: &ForceUnlockArgs,
-) -> Result<(Access, Option<Timestamp>), CommandError> {
-    let connection = global.connection.connection();
-    let (login, expires) = match args.credentials {
-        CredentialsArg::Caller => {
-            let login = own_login(&connection).map_err(|why| {
-                CommandError::failed(why).hint("leave out `--credentials` to use a short-lived token")
-            })?;
-            (login, None)
-        }
-        CredentialsArg::ServiceAccount => {
-            let account = service_account(facts, args);
-            let namespace = &facts.object.namespace;
-            let token = request_token(&session.api, namespace, &account).await.map_err(|failure| {
-                let error = CommandError::failed(format!("request a token of ServiceAccount {namespace}/{account}"));
-                let error = match failure.gap() {
-                    Some(gap) => error.caused_by(visible(&gap.to_string())).caused_by(visible(&gap.detail)),
-                    None => error.caused_by("there is no such ServiceAccount"),
-                };
-                error.hint("`--service-account NAME` takes another one, `--credentials caller` your own login")
-            })?;
-            (Login::Token(token.token), token.expires)
-        }
-    };
-    Ok((access(&connection, login)?, expires))
+/// Runs one container to its end. It is stopped when the claim is lost or somebody interrupts.
+async fn step(job: &Job<'_>, step: &str, claim: &Claim) -> Result<Ran, CommandError> {
+    match job.run(step, claim.stopped()).await? {
+        Ended::Ran(ran) => Ok(ran),
+        Ended::Stopped(error) => Err(error.caused_by(format!("{step} was running and was stopped"))),
+    }
 }
 
 /// One line that is written over, on a terminal only.

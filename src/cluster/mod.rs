@@ -22,7 +22,6 @@ pub mod names;
 pub mod nodes;
 pub mod objects;
 pub mod orphans;
-pub mod patch;
 pub mod payload;
 pub mod plans;
 pub mod pods;

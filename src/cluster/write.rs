@@ -1,7 +1,7 @@
-//! Create, update and delete of single objects, with typed failures.
+//! Create, update, patch and delete of single objects, with typed failures.
 //!
-//! An update is a PUT of the object as read, so it carries the resourceVersion that was judged. Nothing here
-//! is tried twice: whether a write that got no answer happened is for the caller to read.
+//! An update is a PUT of the object as read and a patch names its version, so both carry the resourceVersion
+//! that was judged. Nothing here is tried twice: whether a write that got no answer happened is for the caller to read.
 
 use std::time::Duration;
 
@@ -34,6 +34,23 @@ impl Api {
         let name = owned(object, &["metadata", "name"]);
         let place = Place { resource, namespace, name: &name, verb: "update" };
         self.write(http::Method::PUT, &resource.path(Some(namespace), Some(&name)), object, place).await
+    }
+
+    /// A merge patch on one object. It must carry `metadata.resourceVersion` of what was judged. A dry run is
+    /// checked by the server and not stored.
+    pub async fn merge_patch(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+        dry_run: bool,
+    ) -> Result<Value, WriteFailure> {
+        debug_assert!(!owned(patch, &["metadata", "resourceVersion"]).is_empty(), "a write carries what was judged");
+        let place = Place { resource, namespace, name, verb: "patch" };
+        let dry = if dry_run { "&dryRun=All" } else { "" };
+        let path = format!("{}?fieldManager=kubectl-captf{dry}", resource.path(Some(namespace), Some(name)));
+        self.write(http::Method::PATCH, &path, patch, place).await
     }
 
     /// DELETE of exactly this object: UID and resourceVersion are preconditions.
@@ -85,11 +102,12 @@ impl Api {
         body: &Value,
         place: Place<'_>,
     ) -> Result<Value, WriteFailure> {
+        let kind = if method == http::Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder()
             .method(method)
             .uri(path)
             .header(http::header::ACCEPT, "application/json")
-            .header(http::header::CONTENT_TYPE, "application/json")
+            .header(http::header::CONTENT_TYPE, kind)
             .body(body.to_string().into_bytes())
             .map_err(|e| WriteFailure::Refused(place.gap(GapReason::Failed, e.to_string())))?;
         let limit = self.timeout.unwrap_or(LONGEST).min(LONGEST);
@@ -125,7 +143,10 @@ impl Place<'_> {
             match (status.code, status.reason.as_str()) {
                 (409, "AlreadyExists") => return WriteFailure::Exists,
                 (409, _) => return WriteFailure::Conflict,
-                (404, "NotFound") if self.verb != "create" => return WriteFailure::NotFound,
+                // Only the server's own word about this very name is absence.
+                (404, "NotFound") if status.details.as_ref().is_some_and(|d| d.name == self.name) => {
+                    return WriteFailure::NotFound;
+                }
                 _ => {}
             }
         }

@@ -43,6 +43,26 @@ pub fn words(error: &bollard::errors::Error) -> String {
     }
 }
 
+/// The error of a request: what was being done, and the engine's words or that it does not answer any more.
+pub fn failed(doing: &str, error: &bollard::errors::Error) -> EngineError {
+    use bollard::errors::Error;
+    let gone = matches!(
+        error,
+        Error::HyperLegacyError { .. }
+            | Error::HyperResponseError { .. }
+            | Error::HttpClientError { .. }
+            | Error::IOError { .. }
+            | Error::RequestTimeoutError
+            | Error::SocketNotFoundError(_)
+    );
+    if !gone {
+        return EngineError::new(doing).caused_by(words(error));
+    }
+    EngineError::new(format!("the container engine went away: {doing}"))
+        .caused_by(words(error))
+        .hint("start the engine and run the same command again, which first removes what is left")
+}
+
 /// Whether the engine answered that there is no such thing.
 pub fn is_absent(error: &bollard::errors::Error) -> bool {
     matches!(error, bollard::errors::Error::DockerResponseServerError { status_code: 404, .. })

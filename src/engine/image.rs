@@ -1,9 +1,12 @@
 //! The pinned image in the engine: found there, or pulled with the registry credentials of the docker CLI.
 
+use std::path::PathBuf;
+
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use futures::StreamExt;
+use serde_json::Value;
 
 use super::connect::{Engine, EngineError, is_absent, words};
 
@@ -110,13 +113,24 @@ fn credentials_of(registry: &str) -> (Option<DockerCredentials>, String) {
             let with = DockerCredentials { username: Some(username), password: Some(password), ..base };
             (Some(with), "a login of the docker configuration".to_string())
         }
-        Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
-            (None, format!("none: the credential helper {helper} failed"))
-        }
+        // What a helper printed may be the secret itself.
+        Err(CredentialRetrievalError::HelperFailure { .. }) => (None, format!("none: {} failed", helper_of(registry))),
         Err(CredentialRetrievalError::HelperCommunicationError) => {
-            (None, "none: the credential helper of the docker configuration could not be run".to_string())
+            (None, format!("none: {} could not be run", helper_of(registry)))
         }
         Err(_) => (None, "none: the docker configuration has no login for it".to_string()),
+    }
+}
+
+/// The credential helper that the docker configuration names for a registry, as the program that is run.
+fn helper_of(registry: &str) -> String {
+    let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    let folder = folder.or_else(|| std::env::home_dir().map(|h| h.join(".docker"))).unwrap_or_default();
+    let text = std::fs::read_to_string(folder.join("config.json")).unwrap_or_default();
+    let config: Value = serde_json::from_str(&text).unwrap_or_default();
+    match config["credHelpers"][registry].as_str().or(config["credsStore"].as_str()) {
+        Some(name) => format!("the credential helper docker-credential-{name}"),
+        None => "the credential helper of the docker configuration".to_string(),
     }
 }
 
@@ -124,11 +138,16 @@ fn pull_error(reference: &str, registry: &str, credentials: &str, why: &str) -> 
     let error = EngineError::new(format!("pull {reference}")).caused_by(why);
     let low = why.to_ascii_lowercase();
     let any = |texts: &[&str]| texts.iter().any(|t| low.contains(t));
-    if any(&["unauthorized", "denied", "no basic auth", "authentication required"]) {
+    if any(&["http response to https client"]) {
+        error.hint(format!(
+            "{registry} speaks plain HTTP and the engine expects TLS; it has to be listed as insecure in the engine's own configuration"
+        ))
+    } else if any(&["unauthorized", "denied", "no basic auth", "authentication required"]) {
         error
             .caused_by(format!("{registry} wants a login; credentials used: {credentials}"))
             .hint(format!("`docker login {registry}`, or `--method job`, which pulls as the cluster does"))
-    } else if any(&["no matching manifest", "does not match the specified platform"]) {
+    } else if any(&["no matching manifest", "no image found in manifest list", "does not match the specified platform"])
+    {
         error.hint("the image is not for this engine's platform; use another engine or `--method job`")
     } else if any(&["manifest unknown", "not found", "name unknown"]) {
         error.hint("the registry does not hold that digest any more; `--method lease` needs no image")

@@ -7,6 +7,7 @@ pub mod connect;
 pub mod endpoint;
 pub mod files;
 pub mod image;
+pub mod leftovers;
 pub mod network;
 pub mod steps;
 pub mod workshop;

@@ -2,26 +2,19 @@
 //!
 //! Volume and containers carry our labels, so that what a killed run left is found and removed by the next.
 
-use std::collections::HashMap;
-
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType, VolumeCreateRequest};
 use bollard::query_parameters::{
-    CreateContainerOptions, DownloadFromContainerOptionsBuilder, KillContainerOptions, ListContainersOptionsBuilder,
-    ListVolumesOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
+    CreateContainerOptions, DownloadFromContainerOptionsBuilder, KillContainerOptions, LogsOptionsBuilder,
     StartContainerOptions, UploadToContainerOptionsBuilder, WaitContainerOptions,
 };
 use futures::StreamExt;
 
-use super::connect::{Engine, EngineError, is_absent, words};
+use super::connect::{Engine, EngineError, failed, words};
 use super::files::{FOLDER, File, MOUNT, Owner, archive, inside, missing};
 use super::image::ImageFacts;
+use super::leftovers::{labels, remove_container, remove_volume};
 use super::steps::{RUNTIME, environment};
 
-const LABEL: &str = "io.captf.kubectl";
-const OBJECT: &str = "io.captf.kubectl.object";
-const UNTIL: &str = "io.captf.kubectl.until";
-/// What an unlock may take at most, in seconds; older leftovers of any object are removed.
-const LONGEST: i64 = 1800;
 /// Bytes of output that are kept.
 const OUTPUT: usize = 16 * 1024;
 
@@ -30,7 +23,7 @@ pub struct Job<'a> {
     pub engine: &'a Engine,
     pub image: ImageFacts,
     pub reference: String,
-    /// `team-a/<suffix>` and the server: what tells one object's leftovers from another's.
+    /// What tells one object's leftovers from another's ([`super::leftovers::object_label`]).
     pub object: String,
     pub nonce: String,
     pub network: Option<&'static str>,
@@ -46,15 +39,14 @@ pub struct Ran {
     pub output: String,
 }
 
-impl Job<'_> {
-    fn labels(&self) -> HashMap<String, String> {
-        HashMap::from([
-            (LABEL.to_string(), "force-unlock".to_string()),
-            (OBJECT.to_string(), self.object.clone()),
-            (UNTIL.to_string(), (self.now + LONGEST).to_string()),
-        ])
-    }
+/// How a started container ended.
+pub enum Ended<S> {
+    Ran(Ran),
+    /// It was stopped because of this.
+    Stopped(S),
+}
 
+impl Job<'_> {
     fn volume(&self) -> String {
         format!("captf-unlock-{}", self.nonce)
     }
@@ -63,43 +55,15 @@ impl Job<'_> {
         format!("captf-unlock-{}-{step}", self.nonce)
     }
 
-    /// Removes what killed runs left: everything of this object, and what is past its time of any other.
-    pub async fn sweep(&self) -> Result<Vec<String>, EngineError> {
-        let docker = &self.engine.docker;
-        let filter = HashMap::from([("label".to_string(), vec![LABEL.to_string()])]);
-        let fail = |e| EngineError::new("look for what an earlier run left").caused_by(words(&e));
-        let old = |labels: &HashMap<String, String>| {
-            labels.get(OBJECT) == Some(&self.object)
-                || labels.get(UNTIL).and_then(|u| u.parse::<i64>().ok()).is_none_or(|until| until < self.now)
-        };
-        let mut removed = Vec::new();
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filter).build();
-        for container in docker.list_containers(Some(options)).await.map_err(fail)? {
-            let (Some(id), Some(labels)) = (container.id, container.labels) else { continue };
-            if old(&labels) {
-                self.remove_container(&id).await?;
-                removed.push(format!("container {}", container.names.unwrap_or_default().join(" ")));
-            }
-        }
-        let options = ListVolumesOptionsBuilder::default().filters(&filter).build();
-        for volume in docker.list_volumes(Some(options)).await.map_err(fail)?.volumes.unwrap_or_default() {
-            if old(&volume.labels) {
-                self.remove_volume(&volume.name).await?;
-                removed.push(format!("volume {}", volume.name));
-            }
-        }
-        Ok(removed)
-    }
-
     /// Creates the volume.
     pub async fn prepare(&self) -> Result<(), EngineError> {
         let request = VolumeCreateRequest {
             name: Some(self.volume()),
-            labels: Some(self.labels()),
+            labels: Some(labels(&self.object, self.now)),
             ..VolumeCreateRequest::default()
         };
         let made = self.engine.docker.create_volume(request).await;
-        made.map(drop).map_err(|e| EngineError::new("create a volume").caused_by(words(&e)))
+        made.map(drop).map_err(|e| failed("create a volume", &e))
     }
 
     /// Creates the container of a step, with the files in place and seen to be there. It is not started.
@@ -107,17 +71,17 @@ impl Job<'_> {
         let name = self.container(step);
         let options = CreateContainerOptions { name: Some(name.clone()), ..CreateContainerOptions::default() };
         let made = self.engine.docker.create_container(Some(options), self.body(command)).await;
-        made.map_err(|e| EngineError::new(format!("create the container of {step}")).caused_by(words(&e)))?;
+        made.map_err(|e| failed(&format!("create the container of {step}"), &e))?;
         let owner = self.owner(&name).await?;
         if upload {
             let tar =
                 archive(&self.files, owner).map_err(|e| EngineError::new("pack the files").caused_by(e.to_string()))?;
             let options = UploadToContainerOptionsBuilder::default().path(MOUNT).build();
             let sent = self.engine.docker.upload_to_container(&name, Some(options), bollard::body_full(tar.into()));
-            sent.await.map_err(|e| EngineError::new("copy the files into the volume").caused_by(words(&e)))?;
+            sent.await.map_err(|e| failed("copy the files into the volume", &e))?;
         }
         let back = self.download(&name, &format!("{MOUNT}/{FOLDER}")).await;
-        let back = back.map_err(|e| EngineError::new("look at the files in the volume").caused_by(words(&e)))?;
+        let back = back.map_err(|e| failed("look at the files in the volume", &e))?;
         let lost = missing(&self.files, owner, &back);
         if lost.is_empty() {
             return Ok(());
@@ -133,7 +97,7 @@ impl Job<'_> {
             cmd: Some(command.to_vec()),
             working_dir: Some(inside("root")),
             env: Some(environment(&self.image.env)),
-            labels: Some(self.labels()),
+            labels: Some(labels(&self.object, self.now)),
             host_config: Some(HostConfig {
                 mounts: Some(vec![Mount {
                     typ: Some(MountType::VOLUME),
@@ -151,26 +115,27 @@ impl Job<'_> {
     }
 
     /// Starts a staged container and waits for its end, or kills it when `stop` comes first.
-    pub async fn run(&self, step: &str, stop: impl Future<Output = ()>) -> Result<Ran, EngineError> {
+    pub async fn run<S>(&self, step: &str, stop: impl Future<Output = S>) -> Result<Ended<S>, EngineError> {
         let name = self.container(step);
         let docker = &self.engine.docker;
         let started = docker.start_container(&name, None::<StartContainerOptions>).await;
-        started.map_err(|e| start_error(step, &words(&e)))?;
+        started.map_err(|e| start_error(step, &e))?;
         let options = WaitContainerOptions { condition: "not-running".to_string() };
         let mut ended = Box::pin(docker.wait_container(&name, Some(options)));
         let exit_code = tokio::select! {
             ended = ended.next() => match ended {
                 Some(Ok(answer)) => answer.status_code,
                 Some(Err(bollard::errors::Error::DockerContainerWaitError { code, .. })) => code,
-                Some(Err(e)) => return Err(EngineError::new(format!("wait for {step}")).caused_by(words(&e))),
+                Some(Err(e)) => return Err(failed(&format!("wait for {step}"), &e)),
                 None => return Err(EngineError::new(format!("the engine went away while {step} ran"))),
             },
-            () = stop => {
+            why = stop => {
+                // A container that is gone already is what was wanted; `clean` tries once more.
                 let _ = docker.kill_container(&name, None::<KillContainerOptions>).await;
-                return Err(EngineError::new(format!("{step} was interrupted and stopped")));
+                return Ok(Ended::Stopped(why));
             }
         };
-        Ok(Ran { exit_code, output: self.output(&name).await })
+        Ok(Ended::Ran(Ran { exit_code, output: self.output(&name).await }))
     }
 
     /// The end of what a container printed. Secrets that were handed in are blotted out, should a binary
@@ -196,27 +161,9 @@ impl Job<'_> {
     pub async fn clean(&self, steps: &[&str]) -> Result<(), EngineError> {
         let mut first = Ok(());
         for step in steps {
-            first = first.and(self.remove_container(&self.container(step)).await);
+            first = first.and(remove_container(self.engine, &self.container(step)).await);
         }
-        first.and(self.remove_volume(&self.volume()).await)
-    }
-
-    async fn remove_container(&self, name: &str) -> Result<(), EngineError> {
-        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        match self.engine.docker.remove_container(name, Some(options)).await {
-            Ok(()) => Ok(()),
-            Err(e) if is_absent(&e) => Ok(()),
-            Err(e) => Err(EngineError::new(format!("remove container {name}")).caused_by(words(&e))),
-        }
-    }
-
-    async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
-        let options = RemoveVolumeOptionsBuilder::default().force(true).build();
-        match self.engine.docker.remove_volume(name, Some(options)).await {
-            Ok(()) => Ok(()),
-            Err(e) if is_absent(&e) => Ok(()),
-            Err(e) => Err(EngineError::new(format!("remove volume {name}")).caused_by(words(&e))),
-        }
+        first.and(remove_volume(self.engine, &self.volume()).await)
     }
 
     async fn download(&self, container: &str, path: &str) -> Result<Vec<u8>, bollard::errors::Error> {
@@ -235,9 +182,7 @@ impl Job<'_> {
             false => String::new(),
             true => {
                 let tar = self.download(container, "/etc/passwd").await;
-                let tar = tar.map_err(|e| {
-                    EngineError::new(format!("look up user `{}` of the image", self.image.user)).caused_by(words(&e))
-                })?;
+                let tar = tar.map_err(|e| failed(&format!("look up user `{}` of the image", self.image.user), &e))?;
                 first_file(&tar)
             }
         };
@@ -274,8 +219,8 @@ fn first_file(tar: &[u8]) -> String {
     text
 }
 
-fn start_error(step: &str, why: &str) -> EngineError {
-    let error = EngineError::new(format!("start {step}")).caused_by(why);
+fn start_error(step: &str, error: &bollard::errors::Error) -> EngineError {
+    let (error, why) = (failed(&format!("start {step}"), error), words(error));
     if why.contains("exec format error") {
         error.hint("the image is for another platform; use an engine of that platform or `--method job`")
     } else if why.contains("no such file") || why.contains("not found") {

@@ -2,7 +2,7 @@
 
 use super::reading::Gap;
 
-/// The outcome of a create, update or delete that did not succeed.
+/// The outcome of a create, update, patch or delete that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteFailure {
     /// A create found an object of that name.

@@ -41,6 +41,7 @@ mod restore_tests;
 pub mod run_lease;
 pub mod state_inspect;
 pub mod timeline;
+pub mod unlock_preflight;
 pub mod unlock_signs;
 pub mod verdict;
 pub mod words;

@@ -22,6 +22,17 @@ const SHORT: Terms = Terms {
     watch_at_least: Duration::from_secs(5),
 };
 
+/// Reclaims a claim as `claim reclaim` does, after a second instead of a minute.
+pub fn reclaim_soon(ground: &Ground, key: &LeaseKey, holder: &str) -> Reclaimed {
+    let mut lease = ground.get("Lease", &key.namespace, &key.name);
+    lease["spec"]["leaseDurationSeconds"] = json!(1);
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", key.namespace, key.name);
+    ground.request("PUT", &path, Some(&lease)).unwrap_or_else(|refused| panic!("PUT {path}: {refused:?}"));
+    let terms = Terms { watch_at_least: Duration::from_secs(1), ..SHORT };
+    let me = "c@h/3/0000000000000003";
+    block_on(async { reclaim(&leases(ground), &SystemClock::default(), key, holder, me, terms).await })
+}
+
 fn leases(ground: &Ground) -> KubeLeases {
     let connection = Connection { kubeconfig: Some(ground.kubeconfig.clone()), ..Connection::default() };
     KubeLeases::new(&connect(&connection, &Meter::new(false)).expect("a client").api)

@@ -1,11 +1,12 @@
 //! The engines and the registry of `tests/engines.sh`, with images of the real runtimes in the registry.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::ground::runtime::Runtime;
 
@@ -14,8 +15,12 @@ pub struct Engines {
     pub docker: String,
     pub podman: String,
     pub registry: String,
-    docker_pid: u64,
+    /// The same images behind a login as `tester`.
+    pub guarded: String,
+    pub password: String,
+    docker_pid: Mutex<u64>,
     pub dir: PathBuf,
+    talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
     _process: Child,
     _folder: tempfile::TempDir,
 }
@@ -36,8 +41,18 @@ pub fn engines() -> &'static Engines {
 impl Engines {
     /// Kills this Docker's daemon. For engines of one's own only.
     pub fn kill_docker(&self) {
-        let status = Command::new("kill").args(["-KILL", &self.docker_pid.to_string()]).status().expect("run kill");
+        let pid = self.docker_pid.lock().expect("the process ID").to_string();
+        let status = Command::new("kill").args(["-KILL", &pid]).status().expect("run kill");
         assert!(status.success(), "the daemon was gone already");
+    }
+
+    /// Starts it again, and returns when it answers.
+    pub fn restart_docker(&self) {
+        let mut talk = self.talk.lock().expect("the script");
+        talk.0.write_all(b"restart-docker\n").expect("ask for a restart");
+        let mut line = String::new();
+        talk.1.read_line(&mut line).expect("what tests/engines.sh prints");
+        *self.docker_pid.lock().expect("the process ID") = line.trim().parse().expect("a process ID");
     }
 
     /// Engines of one's own, for tests that kill them.
@@ -51,8 +66,9 @@ impl Engines {
             .spawn()
             .expect("start tests/engines.sh");
         let mut line = String::new();
-        let stdout = child.stdout.take().expect("a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("what tests/engines.sh prints");
+        let stdin = child.stdin.take().expect("a pipe");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        stdout.read_line(&mut line).expect("what tests/engines.sh prints");
         let said: Value =
             serde_json::from_str(&line).unwrap_or_else(|e| panic!("tests/engines.sh failed: {e}: {line}"));
         let text = |key: &str| said[key].as_str().expect("a text").to_string();
@@ -60,8 +76,11 @@ impl Engines {
             docker: text("docker"),
             podman: text("podman"),
             registry: text("registry"),
-            docker_pid: said["docker_pid"].as_u64().expect("a process ID"),
+            guarded: text("guarded"),
+            password: text("password"),
+            docker_pid: Mutex::new(said["docker_pid"].as_u64().expect("a process ID")),
             dir: folder.path().to_path_buf(),
+            talk: Mutex::new((stdin, stdout)),
             _process: child,
             _folder: folder,
         }
@@ -116,4 +135,61 @@ impl Engines {
         must(&["rmi", "-f", &tag]);
         Image { repository, digest }
     }
+
+    /// An image of the registry under another name there, so that no engine has it. With an architecture its
+    /// configuration is changed to claim that one.
+    pub fn copy(&self, image: &Image, name: &str, architecture: Option<&str>) -> Image {
+        const KIND: &str = "application/vnd.docker.distribution.manifest.v2+json";
+        let from = image.repository.split_once('/').expect("a repository").1;
+        let (base, dir) =
+            (format!("http://{}/v2", self.registry), self.dir.join(format!("copy-{}", name.replace('/', "-"))));
+        std::fs::create_dir_all(&dir).expect("a folder");
+        let digest = |bytes: &[u8]| -> String {
+            let hex: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+            format!("sha256:{hex}")
+        };
+        let accept = format!("Accept: {KIND}");
+        let manifest = curl(&["-H", &accept, &format!("{base}/{from}/manifests/{}", image.digest)]);
+        let mut manifest: Value = serde_json::from_slice(&manifest).expect("a manifest");
+        let text = |value: &Value| value.as_str().expect("a text").to_string();
+        let layers = manifest["layers"].as_array().expect("layers").iter().map(|l| text(&l["digest"]));
+        let blobs: Vec<String> = layers.chain([text(&manifest["config"]["digest"])]).collect();
+        for blob in &blobs {
+            curl(&["-X", "POST", "-d", "", &format!("{base}/{name}/blobs/uploads/?mount={blob}&from={from}")]);
+        }
+        if let Some(architecture) = architecture {
+            let config = curl(&[&format!("{base}/{from}/blobs/{}", text(&manifest["config"]["digest"]))]);
+            let mut config: Value = serde_json::from_slice(&config).expect("a configuration");
+            config["architecture"] = json!(architecture);
+            let bytes = config.to_string();
+            std::fs::write(dir.join("config"), &bytes).expect("write");
+            let started = curl(&["-i", "-X", "POST", "-d", "", &format!("{base}/{name}/blobs/uploads/")]);
+            let started = String::from_utf8_lossy(&started).into_owned();
+            let place = started.lines().find_map(|l| l.strip_prefix("Location: ")).expect("a place").trim();
+            let mark = if place.contains('?') { '&' } else { '?' };
+            let place = format!("{place}{mark}digest={}", digest(bytes.as_bytes()));
+            let data = format!("@{}", dir.join("config").display());
+            curl(&["-X", "PUT", "-H", "Content-Type: application/octet-stream", "--data-binary", &data, &place]);
+            manifest["config"]["digest"] = json!(digest(bytes.as_bytes()));
+            manifest["config"]["size"] = json!(bytes.len());
+        }
+        self.put_manifest(name, KIND, &manifest)
+    }
+
+    /// Stores a manifest in the registry.
+    pub fn put_manifest(&self, name: &str, kind: &str, manifest: &Value) -> Image {
+        let bytes = manifest.to_string();
+        let digest: String = Sha256::digest(bytes.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        let url = format!("http://{}/v2/{name}/manifests/1", self.registry);
+        curl(&["-X", "PUT", "-H", &format!("Content-Type: {kind}"), "--data-binary", &bytes, &url]);
+        Image { repository: format!("{}/{name}", self.registry), digest: format!("sha256:{digest}") }
+    }
+}
+
+/// What a request to the registry answers.
+#[track_caller]
+fn curl(args: &[&str]) -> Vec<u8> {
+    let output = Command::new("curl").args(["-sS", "--fail-with-body"]).args(args).output().expect("run curl");
+    assert!(output.status.success(), "curl {args:?}: {}", String::from_utf8_lossy(&output.stdout));
+    output.stdout
 }

@@ -15,6 +15,7 @@ mod lock_rights;
 mod objects;
 mod permissions;
 mod plugin;
+mod proxy;
 mod restore;
 mod snapshot;
 mod unlock;

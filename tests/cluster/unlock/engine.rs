@@ -1,0 +1,147 @@
+//! Engines and images that are not there, go away or stand still.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn an_engine_that_is_down_and_an_image_that_is_gone_are_named() {
+    let (ground, all) = (ground(), engines());
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    let gone = Image { digest: format!("sha256:{}", "0".repeat(64)), ..terraform_image().clone() };
+    object(ground, name, &gone);
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let down = Call { namespace: name, engine: "unix:///nonexistent/docker.sock", id: &id, more: &[] };
+    exits(&run(&mut unlock(ground, &down)), 1, &["/nonexistent/docker.sock", "--method lease"]);
+    let none = Call { namespace: name, engine: "", id: &id, more: &[] };
+    exits(&run(unlock(ground, &none).env("DOCKER_HOST", "ssh://u@h")), 1, &["DOCKER_HOST", "ssh is not supported"]);
+    let missing = Call { namespace: name, engine: &all.docker, id: &id, more: &[] };
+    exits(&run(&mut unlock(ground, &missing)), 1, &["pull", &gone.digest]);
+    assert_eq!(workspace.holder(), Some(id));
+    assert!(ground.find("Lease", name, &format!("captf-claim-{}", workspace.suffix)).is_none());
+}
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
+    let (ground, all) = (ground(), engines());
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    object(ground, name, terraform_image());
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let claim = format!("captf-claim-{}", workspace.suffix);
+    let call = Call { namespace: name, engine: &all.docker, id: &id, more: &[] };
+    let start = |ours: bool| {
+        let mut command = unlock(ground, &call);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
+        let begin = Instant::now();
+        while if ours { all.ours(&all.docker, name).is_empty() } else { ground.find("Lease", name, &claim).is_none() } {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it did not come so far");
+        }
+        child
+    };
+    let signal = |child: &std::process::Child| {
+        let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("run kill");
+        assert!(status.success());
+    };
+    let child = start(true);
+    signal(&child);
+    let output = child.wait_with_output().expect("wait");
+    exits(&output, 130, &["interrupted"]);
+    assert!(ground.find("Lease", name, &claim).is_none(), "the claim stays");
+    assert_eq!(all.ours(&all.docker, name), Vec::<String>::new());
+    assert_eq!(workspace.holder().as_deref(), Some(id.as_str()));
+
+    // An engine that then stands still: only the second interruption gets out.
+    let silent = std::os::unix::net::UnixListener::bind(all.dir.join("silent.sock")).expect("a socket");
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in silent.incoming().flatten() {
+            kept.push(thread::spawn(move || only_introduces_itself(stream)));
+        }
+    });
+    let url = format!("unix://{}", all.dir.join("silent.sock").display());
+    let mut command = unlock(ground, &Call { engine: &url, ..call });
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
+    let begin = Instant::now();
+    while ground.find("Lease", name, &claim).is_none() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it did not come so far");
+    }
+    thread::sleep(Duration::from_secs(1));
+    signal(&child);
+    thread::sleep(Duration::from_millis(500));
+    signal(&child);
+    let output = child.wait_with_output().expect("wait");
+    exits(&output, 130, &["once more to leave at once", "the claim stays", "claim reclaim terraformcluster/prod"]);
+    assert!(ground.find("Lease", name, &claim).is_some());
+}
+
+/// An engine that answers `/version`, `/info` and for any image, and leaves every other request waiting.
+fn only_introduces_itself(mut stream: std::os::unix::net::UnixStream) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    loop {
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return,
+        }
+        if head.ends_with(b"\r\n\r\n") {
+            let request = String::from_utf8_lossy(&std::mem::take(&mut head)).into_owned();
+            let line = request.lines().next().unwrap_or_default().to_string();
+            if line.contains("/version ") || line.contains("/info ") || line.contains("/images/") {
+                let body = r#"{"ApiVersion":"1.41","Version":"0","Arch":"amd64","OperatingSystem":"none","Id":"x"}"#;
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).expect("answer");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn a_daemon_that_is_killed_is_named_and_the_next_run_goes_on_from_there() {
+    let own = Engines::start();
+    let image = own.image(&Runtime::terraform(), "team/terraform", "");
+    let scene = Scene::new(&own.docker, &image);
+    let left = || own.ours(&own.docker, scene.name());
+    // Between the two commands: init is done, and the second container cannot be made any more.
+    let gate = scene.engine.after(1, Act::Hold, |r| r.is("POST", "/containers/create"));
+    let child = scene.start(&[]);
+    gate.reached();
+    assert_eq!(left().len(), 2, "the container of init and the volume");
+    own.kill_docker();
+    gate.open();
+    let output = child.wait_with_output().expect("wait");
+    let gone = "the container engine went away";
+    exits(
+        &output,
+        1,
+        &[gone, "create the container of force-unlock", "the lock was not touched", "the next force-unlock removes it"],
+    );
+    assert!(scene.held());
+    assert_eq!(scene.claim_lease(), None, "the claim stays");
+    own.restart_docker();
+    assert_eq!(left().len(), 2, "what the daemon kept");
+    // While init runs.
+    let gate = scene.server.at(Act::Hold, |r| r.of_the_runtime() && r.is("GET", "/secrets"));
+    let child = scene.start(&[]);
+    gate.reached();
+    own.kill_docker();
+    let output = child.wait_with_output().expect("wait");
+    gate.cut();
+    exits(&output, 1, &["Removed what an earlier run left", gone, "the lock was not touched"]);
+    assert!(scene.held());
+    assert_eq!(scene.claim_lease(), None, "the claim stays");
+    // A dead engine is said before anybody is asked.
+    exits(&run(&mut scene.command(&[])), 1, &["does not answer", "--method lease"]);
+    own.restart_docker();
+    exits(&run(&mut scene.command(&[])), 0, &["Removed what an earlier run left", "info[unlock-done]"]);
+    assert_eq!(left(), Vec::<String>::new());
+    assert_eq!(scene.workspace.holder(), None);
+}
