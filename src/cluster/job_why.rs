@@ -18,12 +18,13 @@ use super::run_logs::read_log_facts;
 use crate::captf::keys;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{Operation, cluster_lease, run_lease};
+use crate::captf::run_log::names_state_lock;
 use crate::facts::event::EventFacts;
 use crate::facts::job::{JobFacts, JobOutcome};
 use crate::facts::job_why::{JobWhyFacts, LeaseWait, RunFacts};
 use crate::facts::object::{ObjectFacts, ObjectRef};
 use crate::facts::pod::{ContainerState, PodFacts};
-use crate::facts::reading::Reading;
+use crate::facts::reading::{Gap, Reading};
 use crate::facts::run::LogFacts;
 use crate::runbook::job_focus::{Focus, bad_conditions, focus};
 use crate::runbook::job_outcome::{pods_of, with_marks};
@@ -209,7 +210,16 @@ async fn read_run(
         Some(missing) => Some((missing.clone(), exists(api, namespace, &missing).await)),
         None => None,
     };
-    RunFacts { name: focus.job.clone(), condition: focus.condition.clone(), events, node, log, missing_now }
+    let (log, not_masked) = log.unzip();
+    RunFacts {
+        condition: focus.condition.clone(),
+        events,
+        node,
+        log,
+        not_masked: not_masked.unwrap_or_default(),
+        missing_now,
+        ..RunFacts::named(&focus.job)
+    }
 }
 
 /// The node is asked when something suggests that the pod's end has to do with it.
@@ -223,7 +233,7 @@ async fn read_log(
     pod: Option<&PodFacts>,
     job: Option<&JobFacts>,
     depth: &Depth,
-) -> Option<Reading<LogFacts>> {
+) -> Option<(Reading<LogFacts>, Vec<Gap>)> {
     let pod = pod.filter(|_| depth.full)?;
     job.filter(|j| j.outcome != JobOutcome::Succeeded)?;
 
@@ -300,16 +310,15 @@ async fn read_leases(api: &Api, object: &ObjectRef, about: &ObjectFacts, depth: 
 
 /// Whether a run failed on the lock or waits for it, so that the lock has to be judged beside it.
 fn touches_lock(about: &ObjectFacts, runs: &[RunFacts], pods: &[PodFacts]) -> bool {
-    const SIGN: &str = "Error acquiring the state lock";
     let by_log =
         runs.iter().any(|r| r.log.as_ref().and_then(Reading::found).is_some_and(|l| l.waits_for_lock || l.lock_error));
     let error = about.last_run.as_ref().and_then(|r| r.error.as_ref());
-    let by_status = error.is_some_and(|e| e.summary.contains(SIGN) || e.step.as_deref() == Some("force-unlock"));
+    let by_status = error.is_some_and(|e| names_state_lock(&e.summary) || e.step.as_deref() == Some("force-unlock"));
     let by_result = runs
         .iter()
         .flat_map(|r| pods_of(pods, &r.name))
         .filter_map(|p| p.result.found()?.error.as_ref())
-        .any(|e| e.summary.contains(SIGN));
+        .any(|e| names_state_lock(&e.summary));
     by_log || by_status || by_result || about.has("StateReadable", "False", "StateLocked")
 }
 
