@@ -1,9 +1,11 @@
 //! Cluster API's own objects: whether a Cluster is paused, and what stands behind an owner.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
-use super::api::{Api, Resource};
-use super::json::{at, is_true, text};
+use super::api::{Api, Resource, Selector};
+use super::json::{at, is_true, owned, text};
 use crate::captf::keys;
 use crate::captf::kind::{OwnerKind, WorkloadKind};
 use crate::facts::object::{ObjectRef, OwnerClusterFacts};
@@ -25,10 +27,31 @@ async fn read_owner(api: &Api, kind: OwnerKind, namespace: &str, name: &str) -> 
 
 /// Whether the Cluster of an object is paused.
 pub async fn read_owner_cluster(api: &Api, namespace: &str, cluster: &str) -> Reading<OwnerClusterFacts> {
-    read_owner(api, OwnerKind::Cluster, namespace, cluster).await.map(|value| OwnerClusterFacts {
-        paused: is_true(&value, &["spec", "paused"]),
-        infrastructure: infrastructure_of(OwnerKind::Cluster, namespace, &value),
+    read_owner(api, OwnerKind::Cluster, namespace, cluster).await.map(|value| facts_from_cluster(&value))
+}
+
+/// The same of all Clusters in a namespace (or in all), by namespace and name.
+pub async fn read_owner_clusters(
+    api: &Api,
+    namespace: Option<&str>,
+) -> Reading<HashMap<(String, String), OwnerClusterFacts>> {
+    let everything = Selector::default();
+    let mut list = api.list(&owner_resource(OwnerKind::Cluster, "v1beta2"), namespace, &everything).await;
+    if list.gap().is_some_and(|g| g.reason == GapReason::NotInstalled) {
+        list = api.list(&owner_resource(OwnerKind::Cluster, "v1beta1"), namespace, &everything).await;
+    }
+    list.map(|list| {
+        let place = |v: &Value| (owned(v, &["metadata", "namespace"]), owned(v, &["metadata", "name"]));
+        list.iter().map(|value| (place(value), facts_from_cluster(value))).collect()
     })
+}
+
+fn facts_from_cluster(value: &Value) -> OwnerClusterFacts {
+    let namespace = text(value, &["metadata", "namespace"]).unwrap_or_default();
+    OwnerClusterFacts {
+        paused: is_true(value, &["spec", "paused"]),
+        infrastructure: infrastructure_of(OwnerKind::Cluster, namespace, value),
+    }
 }
 
 /// The Terraform object behind a Cluster API object; nothing inside if its infrastructure is of another
