@@ -135,6 +135,9 @@ impl Redactor {
                 text = text.replace(value.as_str(), MASK);
             }
         }
+        for value in self.0.iter().filter(|v| v.contains(' ')) {
+            text = text.split('\n').map(|line| without_wrapped(line, value)).collect::<Vec<_>>().join("\n");
+        }
         mask(&text)
     }
 
@@ -146,6 +149,33 @@ impl Redactor {
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// The line without the part of a value that the runtime broke at a space: its start at the end of the line, its
+/// end at the start of the next, or the whole line in the middle. Box characters before the text stay.
+fn without_wrapped(line: &str, value: &str) -> String {
+    let at = line.find(|c: char| !c.is_whitespace() && c != '│').unwrap_or(line.len());
+    let (lead, content) = line.split_at(at);
+    let content = content.trim_end();
+    if content.len() < Redactor::SHORTEST {
+        return line.to_string();
+    }
+    let breaks = || value.match_indices(' ').map(|(i, _)| i);
+    let whole = value.find(content).is_some_and(|from| {
+        let to = from + content.len();
+        (from == 0 || value[..from].ends_with(' ')) && (to == value.len() || value[to..].starts_with(' '))
+    });
+    if whole {
+        return format!("{lead}{MASK}");
+    }
+    let long = |part: &str| part.len() >= Redactor::SHORTEST;
+    if let Some(head) = breaks().map(|i| &value[..i]).rfind(|head| long(head) && content.ends_with(head)) {
+        return format!("{lead}{}{MASK}", &content[..content.len() - head.len()]);
+    }
+    match breaks().map(|i| &value[i + 1..]).find(|tail| long(tail) && content.starts_with(tail)) {
+        Some(tail) => format!("{lead}{MASK}{}", &content[tail.len()..]),
+        None => line.to_string(),
     }
 }
 
@@ -230,5 +260,21 @@ mod tests {
         redactor.add("short");
         assert_eq!(redactor.mask("x canary-value y second-line short"), "x **** y **** short");
         assert!(!format!("{redactor:?}").contains("canary"));
+    }
+
+    #[test]
+    fn a_known_value_that_was_wrapped_is_masked_in_its_parts() {
+        let mut redactor = Redactor::default();
+        redactor.add("correct horse battery staple");
+        for (text, shown) in [
+            ("it was correct horse battery staple.", "it was ****."),
+            ("│ it was correct horse\n│ battery staple made", "│ it was ****\n│ **** made"),
+            ("it was correct\nhorse battery\nstaple made", "it was ****\n****\n**** made"),
+            // Near misses: ordinary words that stand elsewhere in the line.
+            ("a staple of it, correct or not", "a staple of it, correct or not"),
+            ("the horse battery ran", "the horse battery ran"),
+        ] {
+            assert_eq!(redactor.mask(text), shown, "{text}");
+        }
     }
 }

@@ -51,7 +51,7 @@ pub fn read_log(text: &str, cut: bool, redactor: &Redactor) -> LogFacts {
     let all = lines.join("\n");
     LogFacts {
         waits_for_lock: newest.contains("Acquiring state lock"),
-        lock_error: all.contains("Error acquiring the state lock"),
+        lock_error: names_state_lock(&all) || errors.iter().any(|block| names_state_lock(&block.join(" "))),
         still: last.iter().find_map(|l| still(&message(l))),
         killed: lines.iter().rev().find(|l| is_killed(l)).map(|l| shown(l)),
         forbidden: lines.iter().rev().find_map(|l| forbidden(l)),
@@ -64,6 +64,13 @@ pub fn read_log(text: &str, cut: bool, redactor: &Redactor) -> LogFacts {
             .collect(),
         last_lines: last.into_iter().rev().map(shown).collect(),
     }
+}
+
+/// Whether an error is about the state lock: of a step that takes it, or of `init`, which takes it to write an
+/// empty state where there is none.
+pub fn names_state_lock(text: &str) -> bool {
+    const SIGNS: [&str; 2] = ["Error acquiring the state lock", "the state is already locked by another"];
+    SIGNS.iter().any(|sign| text.contains(sign))
 }
 
 /// `"@message"` of a JSON line of the runtime.
@@ -261,6 +268,14 @@ mod tests {
             !read("Acquiring state lock. This may take a few moments...\na.b: Refreshing state...\n").waits_for_lock
         );
         assert!(read("│ Error: Error acquiring the state lock\n").lock_error);
+        assert!(
+            read("Error: Error loading state: the state is already locked by another terraform client\n").lock_error
+        );
+        assert!(
+            read("╷\n│ Error: Error loading state\n│ \n│ the state is already\n│ locked by another tofu client\n╵\n")
+                .lock_error
+        );
+        assert!(!read("Error: Error loading state: gzip: invalid header\n").lock_error);
         assert_eq!(read("a.b: Still creating... [52m10s elapsed]\n").still, Some(("a.b".to_string(), 3130)));
         assert_eq!(read("a.b: Still destroying... [id=i-1, 01m20s elapsed]\n").still, Some(("a.b".to_string(), 80)));
         assert_eq!(read("a.b: Creation complete after 3s\n").still, None);

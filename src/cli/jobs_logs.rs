@@ -1,18 +1,16 @@
 //! `jobs logs`: the log of the right pod and container, masked, followed across the start of the pod.
 
-use std::time::Duration;
-
 use clap::Args;
-use futures::AsyncBufReadExt;
 
 use super::args::{GlobalArgs, OutputFormat};
 use super::error::{CommandError, OK, parse_timeout, unreadable};
 use super::jobs::{OpArg, operations};
+use super::jobs_follow::{follow, not_started};
 use super::render::{Shape, render, write_stdout};
 use super::scope::{named, not_found};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
-use crate::captf::mask::{LineMasker, Redactor};
+use crate::captf::mask::Redactor;
 use crate::captf::names::Operation;
 use crate::captf::run_log::without_colours;
 use crate::cluster::api::LogPart;
@@ -31,10 +29,8 @@ use crate::runbook::job_outcome::pods_of;
 /// Lines and bytes of one log that are read when nothing else is asked for.
 const TAIL_LINES: u32 = 10_000;
 const LIMIT_BYTES: u32 = 16 << 20;
-/// Time between two looks for a pod that has not started.
-const POLL: Duration = Duration::from_secs(2);
-/// The exit code when the log itself could not be read.
-const GAP: u8 = 3;
+/// The exit code when the log, or what must not be shown of it, could not be read.
+pub(super) const GAP: u8 = 3;
 
 /// Print the log of the running or last Job, with credentials masked
 ///
@@ -144,7 +140,7 @@ fn report_of(session: &Session, object: &ObjectRef, logs: Vec<RunLog>, gaps: Vec
     }
 }
 
-async fn read(session: &Session, object: &ObjectRef) -> Result<JobWhyFacts, CommandError> {
+pub(super) async fn read(session: &Session, object: &ObjectRef) -> Result<JobWhyFacts, CommandError> {
     let depth = Depth { ops: Vec::new(), full: false, live: session.live };
     match read_job_history(&session.api, object, &depth).await {
         Reading::Found(facts) => Ok(facts),
@@ -193,7 +189,7 @@ fn chosen(facts: &JobWhyFacts, args: &JobsLogsArgs) -> Result<Vec<JobFacts>, Com
 }
 
 /// `source`, or `runner` when that one failed; the first if there is neither.
-fn container_of(pod: &PodFacts) -> String {
+pub(super) fn container_of(pod: &PodFacts) -> String {
     let failed = |c: &&crate::facts::pod::ContainerFacts| {
         c.init
             && c.name == "runner"
@@ -202,7 +198,7 @@ fn container_of(pod: &PodFacts) -> String {
     pod.containers.iter().find(failed).map_or("source".to_string(), |c| c.name.clone())
 }
 
-fn part(container: String, args: &JobsLogsArgs) -> LogPart {
+pub(super) fn part(container: String, args: &JobsLogsArgs) -> LogPart {
     LogPart {
         container,
         tail_lines: Some(args.tail.unwrap_or(TAIL_LINES)),
@@ -244,9 +240,14 @@ async fn read_all(
             continue;
         };
         let container = container_of(pod);
+        if let Some(why) = not_started(pod, &container) {
+            stderr_line(&format!("Pod {} has not started ({why}). To wait for it:", pod.name));
+            stderr_line(&format!("  kubectl captf jobs logs {} -n {} -f", object.resource(), object.namespace));
+        }
         match session.api.read_log(&object.namespace, &pod.name, &part(container.clone(), args)).await {
             Reading::Found(text) => {
-                let redactor = redactor_for(session, object, pod, args).await;
+                let (redactor, not_masked) = redactor_for(session, object, pod, args).await;
+                gaps.extend(not_masked.into_iter().filter(|g| !gaps.contains(g)).collect::<Vec<_>>());
                 let text = if args.raw { text } else { redactor.mask(&without_colours(&text)) };
                 items.push(RunLog {
                     job: job.name.clone(),
@@ -263,16 +264,17 @@ async fn read_all(
     Ok((items, gaps))
 }
 
-/// What must not be printed. That the credentials could not be read is said once.
-async fn redactor_for(session: &Session, object: &ObjectRef, pod: &PodFacts, args: &JobsLogsArgs) -> Redactor {
+/// What must not be printed, and which credentials could not be read to know it.
+pub(super) async fn redactor_for(
+    session: &Session,
+    object: &ObjectRef,
+    pod: &PodFacts,
+    args: &JobsLogsArgs,
+) -> (Redactor, Vec<Gap>) {
     if args.raw {
-        return Redactor::default();
+        return (Redactor::default(), Vec::new());
     }
-    let (redactor, gaps) = read_redactor(&session.api, &object.namespace, pod).await;
-    for gap in gaps {
-        stderr_line(&format!("note: {gap}; only what looks like a credential is masked"));
-    }
-    redactor
+    read_redactor(&session.api, &object.namespace, pod).await
 }
 
 fn print_text(items: &[RunLog], several: bool, raw: bool) -> Result<(), CommandError> {
@@ -291,78 +293,11 @@ fn print_text(items: &[RunLog], several: bool, raw: bool) -> Result<(), CommandE
     write_stdout(out.as_bytes())
 }
 
-fn shown(line: &str, raw: bool) -> String {
+pub(super) fn shown(line: &str, raw: bool) -> String {
     if raw { format!("{line}\n") } else { format!("{}\n", visible(line)) }
 }
 
-fn say_gap(gap: &Gap) {
+pub(super) fn say_gap(gap: &Gap) {
     let detail = if gap.detail.is_empty() { String::new() } else { format!(": {}", gap.detail) };
     stderr_line(&format!("not read: {gap}{detail}"));
-}
-
-/// Follows the log from the start of the container, for which it waits.
-async fn follow(session: &Session, object: &ObjectRef, job: &str, args: &JobsLogsArgs) -> Result<u8, CommandError> {
-    let mut waiting_said = String::new();
-    let (pod, container) = loop {
-        let facts = read(session, object).await?;
-        let pods = facts.pods.found().map(Vec::as_slice).unwrap_or_default();
-        let newest = pods_of(pods, job).first().map(|p| (*p).clone());
-        if let Some(pod) = newest.clone() {
-            let container = container_of(&pod);
-            if container != "source" || pod.source_started().is_some() || pod.has_ended() {
-                break (pod, container);
-            }
-        }
-        if !facts.jobs.found().is_some_and(|jobs| jobs.iter().any(|j| j.name == job)) {
-            return Err(CommandError::failed(format!("Job `{job}` is gone")));
-        }
-        let state = newest
-            .map_or("its pod is created".to_string(), |p| format!("pod {} starts ({})", p.name, waiting_reason(&p)));
-        if state != waiting_said {
-            stderr_line(&format!("Job {job}: waiting until {state}"));
-            waiting_said = state;
-        }
-        tokio::time::sleep(POLL).await;
-    };
-    stderr_line(&format!("Job {job}, pod {}, container {container}", pod.name));
-    let redactor = redactor_for(session, object, &pod, args).await;
-    let part = LogPart { limit_bytes: None, ..part(container, args) };
-    let stream = match session.api.follow_log(&object.namespace, &pod.name, &part).await {
-        Reading::Found(stream) => stream,
-        Reading::Absent => return Err(CommandError::failed(format!("pod `{}` is gone", pod.name))),
-        Reading::Unreadable(gap) => {
-            say_gap(&gap);
-            return Ok(GAP);
-        }
-    };
-    let mut stream = std::pin::pin!(stream);
-    let mut masker = LineMasker::new(redactor);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match stream.read_until(b'\n', &mut line).await {
-            Ok(0) => return Ok(OK),
-            Ok(_) => {
-                let text = String::from_utf8_lossy(&line);
-                let text = text.trim_end_matches(['\n', '\r']);
-                let text = if args.raw { text.to_string() } else { masker.mask(&without_colours(text)) };
-                write_stdout(shown(&text, args.raw).as_bytes())?;
-            }
-            Err(e) => {
-                return Err(
-                    CommandError::failed(format!("follow the log of pod `{}`", pod.name)).caused_by(e.to_string())
-                );
-            }
-        }
-    }
-}
-
-fn waiting_reason(pod: &PodFacts) -> String {
-    let waiting = pod.containers.iter().find_map(|c| match &c.state {
-        ContainerState::Waiting { reason, .. } if !reason.is_empty() && reason != "PodInitializing" => {
-            Some(format!("{}: {reason}", c.name))
-        }
-        _ => None,
-    });
-    waiting.or_else(|| pod.unscheduled.as_ref().map(|c| c.reason.clone())).unwrap_or_else(|| pod.phase.clone())
 }

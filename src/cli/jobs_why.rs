@@ -14,7 +14,8 @@ use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::Operation;
 use crate::cluster::api::Selector;
-use crate::cluster::job_why::{Depth, job_why_of_listed, list_runs, read_job_why};
+use crate::cluster::job_why::{Depth, job_why_of_listed, read_job_why};
+use crate::cluster::run_source::list_runs;
 use crate::facts::job_why::JobWhyFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::{Gap, Reading};
@@ -177,7 +178,7 @@ async fn judge_fleet(
     if bad.is_empty() {
         return Ok((Vec::new(), gaps));
     }
-    let lists = list_runs(&session.api, namespace).await;
+    let lists = list_runs(&session.api, namespace, &bad).await;
     let depth = Depth { ops: ops.to_vec(), full: false, live: session.live };
     let reads = bad.into_iter().map(|(object, about)| {
         let (lists, depth) = (&lists, &depth);

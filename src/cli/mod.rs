@@ -16,6 +16,7 @@ pub mod error;
 pub mod explain;
 pub mod force_unlock;
 pub mod jobs;
+mod jobs_follow;
 pub mod jobs_list;
 pub mod jobs_logs;
 pub mod jobs_timeline;

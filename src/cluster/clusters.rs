@@ -1,9 +1,11 @@
 //! Cluster API's own objects: whether a Cluster is paused, and what stands behind an owner.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
-use super::api::{Api, Resource};
-use super::json::{at, is_true, text};
+use super::api::{Api, Resource, Selector};
+use super::json::{at, is_true, owned, text};
 use super::objects::read_object;
 use crate::captf::keys;
 use crate::captf::kind::{OwnerKind, WorkloadKind};
@@ -26,21 +28,45 @@ async fn read_owner(api: &Api, kind: OwnerKind, namespace: &str, name: &str) -> 
 
 /// Whether the Cluster of an object is paused.
 pub async fn read_owner_cluster(api: &Api, namespace: &str, cluster: &str) -> Reading<OwnerClusterFacts> {
-    read_owner(api, OwnerKind::Cluster, namespace, cluster).await.map(|value| OwnerClusterFacts {
-        paused: is_true(&value, &["spec", "paused"]),
-        infrastructure: infrastructure_of(OwnerKind::Cluster, namespace, &value),
+    read_owner(api, OwnerKind::Cluster, namespace, cluster).await.map(|value| facts_from_cluster(&value))
+}
+
+/// The same of all Clusters in a namespace (or in all), by namespace and name.
+pub async fn read_owner_clusters(
+    api: &Api,
+    namespace: Option<&str>,
+) -> Reading<HashMap<(String, String), OwnerClusterFacts>> {
+    let everything = Selector::default();
+    let mut list = api.list(&owner_resource(OwnerKind::Cluster, "v1beta2"), namespace, &everything).await;
+    if list.gap().is_some_and(|g| g.reason == GapReason::NotInstalled) {
+        list = api.list(&owner_resource(OwnerKind::Cluster, "v1beta1"), namespace, &everything).await;
+    }
+    list.map(|list| {
+        let place = |v: &Value| (owned(v, &["metadata", "namespace"]), owned(v, &["metadata", "name"]));
+        list.iter().map(|value| (place(value), facts_from_cluster(value))).collect()
     })
+}
+
+/// The TerraformCluster that a Cluster names; absent where it names none.
+pub fn parent_of(owner: &Reading<OwnerClusterFacts>) -> Reading<ObjectRef> {
+    let named = |owner: OwnerClusterFacts| owner.infrastructure.map_or(Reading::Absent, Reading::Found);
+    owner.clone().and_then(named)
 }
 
 /// The TerraformCluster of a Cluster, from which its machines and pools inherit; absent where it has none.
 pub async fn read_parent(api: &Api, owner: &Reading<OwnerClusterFacts>) -> Reading<ObjectFacts> {
-    match owner {
-        Reading::Found(owner) => match &owner.infrastructure {
-            Some(infrastructure) => read_object(api, infrastructure).await,
-            None => Reading::Absent,
-        },
+    match parent_of(owner) {
+        Reading::Found(parent) => read_object(api, &parent).await,
         Reading::Absent => Reading::Absent,
-        Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
+        Reading::Unreadable(gap) => Reading::Unreadable(gap),
+    }
+}
+
+fn facts_from_cluster(value: &Value) -> OwnerClusterFacts {
+    let namespace = text(value, &["metadata", "namespace"]).unwrap_or_default();
+    OwnerClusterFacts {
+        paused: is_true(value, &["spec", "paused"]),
+        infrastructure: infrastructure_of(OwnerKind::Cluster, namespace, value),
     }
 }
 

@@ -1,29 +1,23 @@
 //! Gathers what `jobs why` looks at: the object, its Jobs and pods in one list each, then for the Jobs in
 //! question events, node and the end of the log, and for a wait its leases. A failed read costs its part only.
 
-use std::collections::HashMap;
-
-use super::api::{Api, Form, PODS, Resource, SECRETS, Selector};
-use super::clusters::{read_owner_cluster, read_parent};
-use super::events::read_events;
-use super::jobs::{JobKey, jobs_of, read_all_jobs, read_labelled_jobs};
-use super::json::{label, owned};
+use super::api::Api;
+use super::clusters::parent_of;
+use super::jobs::{JobKey, jobs_of, read_labelled_jobs};
 use super::lock::read_lock_facts;
-use super::nodes::read_node;
 use super::objects::read_object;
-use super::plans::read_plan;
-use super::pods::{facts_from_pod, read_pods_of_job, read_pods_of_object};
-use super::run_leases::read_lease_wait;
+use super::pods::{read_pods_of_job, read_pods_of_object};
 use super::run_logs::read_log_facts;
-use crate::captf::keys;
+use super::run_source::{RunLists, Source, node_matters, waits_for_lease};
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{Operation, cluster_lease, run_lease};
+use crate::captf::run_log::names_state_lock;
 use crate::facts::event::EventFacts;
 use crate::facts::job::{JobFacts, JobOutcome};
 use crate::facts::job_why::{JobWhyFacts, LeaseWait, RunFacts};
 use crate::facts::object::{ObjectFacts, ObjectRef};
 use crate::facts::pod::{ContainerState, PodFacts};
-use crate::facts::reading::Reading;
+use crate::facts::reading::{Gap, Reading};
 use crate::facts::run::LogFacts;
 use crate::runbook::job_focus::{Focus, bad_conditions, focus};
 use crate::runbook::job_outcome::{pods_of, with_marks};
@@ -39,30 +33,6 @@ pub struct Depth {
     pub live: bool,
 }
 
-/// Jobs and pods that were listed once for many objects.
-pub struct RunLists {
-    jobs: Reading<HashMap<JobKey, Vec<(String, JobFacts)>>>,
-    pods: Reading<HashMap<JobKey, Vec<PodFacts>>>,
-}
-
-/// Lists the Jobs and pods of CAPTF in a namespace or in all.
-pub async fn list_runs(api: &Api, namespace: Option<&str>) -> RunLists {
-    let selector = Selector::labels(keys::OWNER_KIND);
-    let (jobs, pods) = tokio::join!(read_all_jobs(api, namespace), api.list(&PODS, namespace, &selector));
-    let pods = pods.map(|list| {
-        let mut by_owner: HashMap<JobKey, Vec<PodFacts>> = HashMap::new();
-        for value in &list {
-            let Some(kind) = label(value, keys::OWNER_KIND).and_then(WorkloadKind::from_kind) else { continue };
-            let owner = label(value, keys::OWNER_NAME).unwrap_or_default().to_string();
-            let key = JobKey { namespace: owned(value, &["metadata", "namespace"]), kind, owner };
-            by_owner.entry(key).or_default().push(facts_from_pod(value));
-        }
-        by_owner.values_mut().for_each(|pods| pods.sort_by(|a, b| (b.created, &b.name).cmp(&(a.created, &a.name))));
-        by_owner
-    });
-    RunLists { jobs, pods }
-}
-
 /// Reads one named object with its runs. `Absent` and `Unreadable` are those of the object.
 pub async fn read_job_why(api: &Api, object: &ObjectRef, depth: &Depth) -> Reading<JobWhyFacts> {
     let (about, jobs, pods) =
@@ -70,7 +40,7 @@ pub async fn read_job_why(api: &Api, object: &ObjectRef, depth: &Depth) -> Readi
     match about {
         Reading::Found(about) => {
             let jobs = jobs.map(|jobs| jobs_of(jobs, &about.uid));
-            Reading::Found(complete(api, object, about, jobs, pods, depth).await)
+            Reading::Found(complete(Source::each(api), object, about, jobs, pods, depth).await)
         }
         Reading::Absent => Reading::Absent,
         Reading::Unreadable(gap) => Reading::Unreadable(gap),
@@ -96,11 +66,11 @@ pub async fn job_why_of_listed(
         Reading::Absent => Reading::Absent,
         Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),
     };
-    complete(api, object, about, jobs, pods, depth).await
+    complete(Source::listed(api, lists), object, about, jobs, pods, depth).await
 }
 
 async fn complete(
-    api: &Api,
+    source: Source<'_>,
     object: &ObjectRef,
     about: ObjectFacts,
     jobs: Reading<Vec<JobFacts>>,
@@ -108,27 +78,27 @@ async fn complete(
     depth: &Depth,
 ) -> JobWhyFacts {
     let pods = match depth.full {
-        true => with_pods_by_name(api, object, &about, &jobs, pods, depth).await,
+        true => with_pods_by_name(source.api, object, &about, &jobs, pods, depth).await,
         false => pods,
     };
     let known = pods.found().map(Vec::as_slice).unwrap_or_default();
     let jobs = jobs.map(|jobs| marked(jobs, known));
     let chosen = focus(object, &about, jobs.found().map(Vec::as_slice).unwrap_or_default(), &depth.ops, depth.full);
-    let runs = chosen.iter().map(|f| read_run(api, object, f, &jobs, known, depth));
+    let runs = chosen.iter().map(|f| read_run(source, object, f, &jobs, known, depth));
     let (runs, around, leases, plan) = tokio::join!(
         futures::future::join_all(runs),
-        read_around(api, object, &about),
-        read_leases(api, object, &about, depth),
+        read_around(source, object, &about),
+        read_leases(source, object, &about, depth),
         async {
             match &about.pending_plan {
-                Some(plan) => Some(read_plan(api, &object.namespace, plan).await),
+                Some(plan) => Some(source.plan(&object.namespace, plan).await),
                 None => None,
             }
         },
     );
     let (owner_cluster, terraform_cluster) = around;
     let lock = match depth.full && touches_lock(&about, &runs, known) {
-        true => read_lock_facts(api, object, depth.live).await.found().cloned(),
+        true => read_lock_facts(source.api, object, depth.live).await.found().cloned(),
         false => None,
     };
     JobWhyFacts {
@@ -171,7 +141,7 @@ async fn with_pods_by_name(
 }
 
 async fn read_run(
-    api: &Api,
+    source: Source<'_>,
     object: &ObjectRef,
     focus: &Focus,
     jobs: &Reading<Vec<JobFacts>>,
@@ -182,20 +152,20 @@ async fn read_run(
     let newest = pods_of(pods, &focus.job).first().copied();
     let job = jobs.found().and_then(|all| all.iter().find(|j| j.name == focus.job));
     let (on_job, on_pod, node, log) = tokio::join!(
-        read_events(api, namespace, "Job", &focus.job),
+        source.events(namespace, "Job", &focus.job),
         async {
             match newest {
-                Some(pod) => read_events(api, namespace, "Pod", &pod.name).await,
+                Some(pod) => source.events(namespace, "Pod", &pod.name).await,
                 None => Reading::Found(Vec::new()),
             }
         },
         async {
             match newest.and_then(|p| p.node.as_deref().filter(|_| node_matters(p))) {
-                Some(node) => Some(read_node(api, node).await),
+                Some(node) => Some(source.node(node).await),
                 None => None,
             }
         },
-        read_log(api, namespace, newest, job, depth),
+        read_log(source.api, namespace, newest, job, depth),
     );
     let events = on_job.and_then(|mut events| {
         on_pod.map(|more| {
@@ -206,15 +176,19 @@ async fn read_run(
     });
     let missing = newest.and_then(|p| missing_of(p, events.found().map(Vec::as_slice).unwrap_or_default()));
     let missing_now = match missing {
-        Some(missing) => Some((missing.clone(), exists(api, namespace, &missing).await)),
+        Some(missing) => source.exists(namespace, &missing).await.map(|there| (missing, there)),
         None => None,
     };
-    RunFacts { name: focus.job.clone(), condition: focus.condition.clone(), events, node, log, missing_now }
-}
-
-/// The node is asked when something suggests that the pod's end has to do with it.
-fn node_matters(pod: &PodFacts) -> bool {
-    pod.disruption.is_some() || !pod.reason.is_empty() || pod.phase == "Unknown" || pod.deletion_deadline.is_some()
+    let (log, not_masked) = log.unzip();
+    RunFacts {
+        condition: focus.condition.clone(),
+        events,
+        node,
+        log,
+        not_masked: not_masked.unwrap_or_default(),
+        missing_now,
+        ..RunFacts::named(&focus.job)
+    }
 }
 
 async fn read_log(
@@ -223,7 +197,7 @@ async fn read_log(
     pod: Option<&PodFacts>,
     job: Option<&JobFacts>,
     depth: &Depth,
-) -> Option<Reading<LogFacts>> {
+) -> Option<(Reading<LogFacts>, Vec<Gap>)> {
     let pod = pod.filter(|_| depth.full)?;
     job.filter(|j| j.outcome != JobOutcome::Succeeded)?;
 
@@ -249,22 +223,9 @@ fn missing_of(pod: &PodFacts, events: &[EventFacts]) -> Option<String> {
     of_state.or_else(of_event)
 }
 
-const CONFIG_MAPS: Resource =
-    Resource { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", namespaced: true };
-
-/// Whether a Secret or ConfigMap is there. It is read as a row of a table, so no value comes along.
-async fn exists(api: &Api, namespace: &str, object: &str) -> Reading<()> {
-    let (resource, name) = match object.split_once('/') {
-        Some(("configmap", name)) => (CONFIG_MAPS, name),
-        Some((_, name)) => (SECRETS, name),
-        None => (SECRETS, object),
-    };
-    api.get_as(&resource, Some(namespace), name, Form::Table).await.map(|_| ())
-}
-
 /// The Cluster, and the TerraformCluster from which a machine or pool inherits.
 async fn read_around(
-    api: &Api,
+    source: Source<'_>,
     object: &ObjectRef,
     about: &ObjectFacts,
 ) -> (Option<Reading<crate::facts::object::OwnerClusterFacts>>, Option<Reading<ObjectFacts>>) {
@@ -272,37 +233,38 @@ async fn read_around(
         let parent = (object.kind != WorkloadKind::Cluster).then_some(Reading::Absent);
         return (None, parent);
     };
-    let owner = read_owner_cluster(api, &object.namespace, cluster).await;
+    let owner = source.owner_cluster(&object.namespace, cluster).await;
     if object.kind == WorkloadKind::Cluster {
         return (Some(owner), None);
     }
-    let parent = read_parent(api, &owner).await;
+    let parent = match parent_of(&owner) {
+        Reading::Found(parent) => source.infrastructure(&object.namespace, &parent).await,
+        Reading::Absent => Reading::Absent,
+        Reading::Unreadable(gap) => Reading::Unreadable(gap),
+    };
     (Some(owner), Some(parent))
 }
 
-async fn read_leases(api: &Api, object: &ObjectRef, about: &ObjectFacts, depth: &Depth) -> Vec<LeaseWait> {
-    let reasons: Vec<&str> = bad_conditions(about, &depth.ops).iter().map(|c| c.reason.as_str()).collect();
-    let waits = reasons.iter().any(|r| matches!(*r, "WaitingForRunLease" | "WaitingForClusterOperation"));
-    if !waits {
+async fn read_leases(source: Source<'_>, object: &ObjectRef, about: &ObjectFacts, depth: &Depth) -> Vec<LeaseWait> {
+    if !bad_conditions(about, &depth.ops).iter().any(|c| waits_for_lease(&c.reason)) {
         return Vec::new();
     }
     let mut names = vec![run_lease(&object.suffix())];
     names.extend(about.cluster_name.as_ref().map(|cluster| cluster_lease(&object.namespace, cluster)));
-    futures::future::join_all(names.iter().map(|name| read_lease_wait(api, &object.namespace, name))).await
+    futures::future::join_all(names.iter().map(|name| source.lease_wait(&object.namespace, name))).await
 }
 
 /// Whether a run failed on the lock or waits for it, so that the lock has to be judged beside it.
 fn touches_lock(about: &ObjectFacts, runs: &[RunFacts], pods: &[PodFacts]) -> bool {
-    const SIGN: &str = "Error acquiring the state lock";
     let by_log =
         runs.iter().any(|r| r.log.as_ref().and_then(Reading::found).is_some_and(|l| l.waits_for_lock || l.lock_error));
     let error = about.last_run.as_ref().and_then(|r| r.error.as_ref());
-    let by_status = error.is_some_and(|e| e.summary.contains(SIGN) || e.step.as_deref() == Some("force-unlock"));
+    let by_status = error.is_some_and(|e| names_state_lock(&e.summary) || e.step.as_deref() == Some("force-unlock"));
     let by_result = runs
         .iter()
         .flat_map(|r| pods_of(pods, &r.name))
         .filter_map(|p| p.result.found()?.error.as_ref())
-        .any(|e| e.summary.contains(SIGN));
+        .any(|e| names_state_lock(&e.summary));
     by_log || by_status || by_result || about.has("StateReadable", "False", "StateLocked")
 }
 

@@ -32,6 +32,7 @@ pub mod restore_log;
 pub mod rights;
 pub mod run_leases;
 pub mod run_logs;
+pub mod run_source;
 pub mod state;
 pub mod state_diff;
 pub mod state_instances;

@@ -1,8 +1,10 @@
 //! TerraformPlans that wait for an approval.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
-use super::api::{Api, Resource};
+use super::api::{Api, Resource, Selector};
 use super::json::{at, int, is_true, items, name, owned, time};
 use crate::captf::keys;
 use crate::facts::reading::Reading;
@@ -19,6 +21,13 @@ const PLANS: Resource = Resource {
 /// GET of one TerraformPlan.
 pub async fn read_plan(api: &Api, namespace: &str, plan: &str) -> Reading<PlanFacts> {
     api.get(&PLANS, Some(namespace), plan).await.map(|value| facts_from_plan(&value))
+}
+
+/// All TerraformPlans of a namespace (or of all), by namespace and name.
+pub async fn read_plans(api: &Api, namespace: Option<&str>) -> Reading<HashMap<(String, String), PlanFacts>> {
+    api.list(&PLANS, namespace, &Selector::default()).await.map(|list| {
+        list.iter().map(|v| ((owned(v, &["metadata", "namespace"]), name(v)), facts_from_plan(v))).collect()
+    })
 }
 
 fn facts_from_plan(value: &Value) -> PlanFacts {

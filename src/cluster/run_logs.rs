@@ -14,17 +14,24 @@ use crate::facts::run::LogFacts;
 const TAIL_LINES: u32 = 400;
 const LIMIT_BYTES: u32 = 256 * 1024;
 
-/// What the end of the log of one container shows, masked.
-pub async fn read_log_facts(api: &Api, namespace: &str, pod: &PodFacts, container: &str) -> Reading<LogFacts> {
+/// What the end of the log of one container shows, masked, and the Secrets that could not be masked by value.
+pub async fn read_log_facts(
+    api: &Api,
+    namespace: &str,
+    pod: &PodFacts,
+    container: &str,
+) -> (Reading<LogFacts>, Vec<Gap>) {
     let part = LogPart {
         container: container.to_string(),
         tail_lines: Some(TAIL_LINES),
         limit_bytes: Some(LIMIT_BYTES),
         ..LogPart::default()
     };
-    let (text, redactor) =
-        tokio::join!(api.read_log(namespace, &pod.name, &part), async { read_redactor(api, namespace, pod).await.0 });
-    text.map(|text| crate::captf::run_log::read_log(&text, false, &redactor))
+    let (text, (redactor, gaps)) =
+        tokio::join!(api.read_log(namespace, &pod.name, &part), read_redactor(api, namespace, pod));
+    // Where there is no text, nothing had to be masked.
+    let gaps = if text.found().is_some() { gaps } else { Vec::new() };
+    (text.map(|text| crate::captf::run_log::read_log(&text, false, &redactor)), gaps)
 }
 
 /// The values of the Secrets from which the pod takes its credentials, so that they are not printed when the
@@ -43,10 +50,15 @@ pub async fn read_redactor(api: &Api, namespace: &str, pod: &PodFacts) -> (Redac
                 }
             }
             Reading::Absent => {}
-            Reading::Unreadable(gap) => gaps.push(gap),
+            Reading::Unreadable(gap) => gaps.push(not_masked(gap)),
         }
     }
     (redactor, gaps)
+}
+
+/// Says beside what could not be read what that means for the log.
+fn not_masked(gap: Gap) -> Gap {
+    Gap { what: format!("{}, so that the log is masked only where it looks like a credential", gap.what), ..gap }
 }
 
 #[cfg(test)]
@@ -77,7 +89,8 @@ mod tests {
         let (redactor, gaps) = read_redactor(&api, "team-a", &pods[0]).await;
         assert!(gaps.is_empty() && !redactor.is_empty(), "{redactor:?} {gaps:?}");
         assert_eq!(redactor.mask("attempt 3 of CANARY-mirrored-credential"), "attempt 3 of ****");
-        let facts = read_log_facts(&api, "team-a", &pods[0], "source").await;
+        let (facts, gaps) = read_log_facts(&api, "team-a", &pods[0], "source").await;
+        assert!(gaps.is_empty(), "{gaps:?}");
         let facts = facts.found().expect("a log");
         assert!(facts.errors[0].starts_with("Error: creating EC2 Instance"), "{facts:?}");
         assert!(!format!("{facts:?}").contains("CANARY"), "{facts:?}");

@@ -6,7 +6,7 @@ use super::lock::LockFacts;
 use super::node::NodeFacts;
 use super::object::{ObjectFacts, ObjectRef, OwnerClusterFacts};
 use super::pod::PodFacts;
-use super::reading::Reading;
+use super::reading::{Gap, Reading};
 use super::run::{LogFacts, PlanFacts, RunLease};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,25 @@ pub struct RunFacts {
     pub events: Reading<Vec<EventFacts>>,
     pub node: Option<Reading<NodeFacts>>,
     pub log: Option<Reading<LogFacts>>,
+    /// Secrets whose values the log could not be searched for, so that it is masked by pattern alone.
+    pub not_masked: Vec<Gap>,
     /// Whether the Secret that a container could not find is there now.
     pub missing_now: Option<(String, Reading<()>)>,
+}
+
+impl RunFacts {
+    /// A Job of which nothing has been read yet, without events.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            condition: None,
+            events: Reading::Found(Vec::new()),
+            node: None,
+            log: None,
+            not_masked: Vec::new(),
+            missing_now: None,
+        }
+    }
 }
 
 /// A lease for which the object waits, and what its holder does.

@@ -7,6 +7,7 @@ use super::job_image;
 use super::job_outcome::Outcome;
 use super::job_start;
 use super::job_why::Case;
+use crate::captf::run_log::names_state_lock;
 use crate::captf::time::{seconds_between, short_duration, short_millis, utc};
 use crate::facts::event::EventFacts;
 use crate::facts::pod::{ContainerState, PodFacts};
@@ -142,8 +143,7 @@ fn step_evidence(case: &Case<'_>) -> Option<Evidence> {
 }
 
 fn waited_for_lock(case: &Case<'_>, error: Option<&RunError>) -> bool {
-    const SIGN: &str = "Error acquiring the state lock";
-    error.is_some_and(|e| e.summary.contains(SIGN)) || case.log().is_some_and(|l| l.lock_error)
+    error.is_some_and(|e| names_state_lock(&e.summary)) || case.log().is_some_and(|l| l.lock_error)
 }
 
 /// The API server refused the runner itself, as the log or the summary says.

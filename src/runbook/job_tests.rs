@@ -46,27 +46,16 @@ fn condition(kind: &str, status: &str, reason: &str) -> Condition {
 fn job(op: Operation, attempt: i32, outcome: JobOutcome, finished: i64) -> JobFacts {
     JobFacts {
         name: format!("captf-m-web-{}-a{attempt}-5e1f00", op.as_str()),
-        uid: String::new(),
         created: Some(ago(finished + 100)),
         op: Some(op),
         attempt: Some(attempt),
         outcome,
         finished: (outcome != JobOutcome::Unfinished).then(|| ago(finished)),
         failure: (outcome == JobOutcome::Failed).then(|| ("BackoffLimitExceeded".into(), String::new())),
-        failure_target: None,
         marks: JobMarks { bookkept: outcome != JobOutcome::Unfinished, ..JobMarks::default() },
-        state_lock_version: None,
         started: Some(ago(finished + 100)),
         active_deadline_seconds: Some(3600),
-        lock_timeout_seconds: None,
-        force_unlock: None,
-        image: None,
-        suspended: false,
-        deleting: None,
-        remediation: false,
-        plan: None,
-        image_fallbacks: None,
-        service_account: None,
+        ..JobFacts::default()
     }
 }
 
@@ -128,14 +117,7 @@ fn event(kind: &str, name: &str, reason: &str, message: &str, seconds: i64) -> E
 }
 
 fn run_of(name: &str, about: Option<&str>) -> RunFacts {
-    RunFacts {
-        name: name.into(),
-        condition: about.map(str::to_string),
-        events: Reading::Found(Vec::new()),
-        node: None,
-        log: None,
-        missing_now: None,
-    }
+    RunFacts { condition: about.map(str::to_string), ..RunFacts::named(name) }
 }
 
 fn object() -> ObjectRef {

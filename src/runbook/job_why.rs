@@ -115,6 +115,7 @@ pub fn diagnose(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> JobJu
             [run.events.gap(), run.log.as_ref().and_then(Reading::gap), run.node.as_ref().and_then(Reading::gap)]
                 .into_iter()
                 .flatten()
+                .chain(&run.not_masked)
                 .cloned(),
         );
         let Some(job) = jobs.iter().find(|j| j.name == run.name) else {
@@ -257,14 +258,7 @@ pub fn history(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> (Vec<R
     jobs.retain(|j| ops.is_empty() || j.op.is_some_and(|op| ops.contains(&op)));
     jobs.sort_by(|a, b| (b.created, &b.name).cmp(&(a.created, &a.name)));
     let rows = jobs.into_iter().map(|job| {
-        let run = RunFacts {
-            name: job.name.clone(),
-            condition: None,
-            events: Reading::Found(Vec::new()),
-            node: None,
-            log: None,
-            missing_now: None,
-        };
+        let run = RunFacts::named(&job.name);
         summary(&Case::new(facts, &run, job, now))
     });
     (rows.collect(), facts.jobs.gap().into_iter().chain(facts.pods.gap()).cloned().collect())

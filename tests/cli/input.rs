@@ -22,7 +22,10 @@ fn wrong_command_lines_exit_2() {
         ("backups diff tfc/prod x --from testdata/restore/demo", "`x` is not a serial"),
         ("backups diff tfc/prod 1 2 3 --from testdata/restore/demo", "one word too many"),
         ("backups save tfc/prod --to /dev/null --from testdata/restore/demo", "one of a serial, `--live` and `--set`"),
-        ("backups save tfc/prod 41 --live --to /dev/null --from testdata/restore/demo", "one of a serial, `--live` and `--set`"),
+        (
+            "backups save tfc/prod 41 --live --to /dev/null --from testdata/restore/demo",
+            "one of a serial, `--live` and `--set`",
+        ),
         ("restore tfc/prod 41 --dry-run --from testdata/restore/demo", "the serial comes first"),
         ("restore 41 tfc/prod --dry-run=server --from testdata/restore/demo", "a snapshot cannot be changed"),
         ("restore status tfc/prod --wait --from testdata/restore/demo", "cannot be followed"),

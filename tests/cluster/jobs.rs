@@ -11,22 +11,22 @@ use crate::ground::{Namespace, ground};
 use crate::objects::{ago, cluster};
 use crate::plugin::{captf, captf_as, kubectl};
 
-const IMAGE: &str = "registry.example.com/team-a/machine:1.4";
+pub const IMAGE: &str = "registry.example.com/team-a/machine:1.4";
 const CAPTF: &str = "captf.infrastructure.cluster.x-k8s.io";
 
 /// Seconds ago at which the Jobs of these tests end.
-const ENDED: i64 = 30;
+pub const ENDED: i64 = 30;
 
-fn job_name(machine: &str, op: &str, attempt: u32) -> String {
+pub fn job_name(machine: &str, op: &str, attempt: u32) -> String {
     format!("captf-m-{machine}-{op}-a{attempt}-5e1f00")
 }
 
-fn condition(kind: &str, status: &str, reason: &str) -> Value {
+pub fn condition(kind: &str, status: &str, reason: &str) -> Value {
     json!({"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": ago(ENDED)})
 }
 
 /// A machine of cluster prod with conditions and whatever else its status says.
-fn machine(ns: &Namespace<'_>, name: &str, conditions: &[Value], status: Value) -> Value {
+pub fn machine(ns: &Namespace<'_>, name: &str, conditions: &[Value], status: Value) -> Value {
     let mut whole =
         json!({"initialization": {"provisioned": true}, "lastDriftCheck": ago(3000), "conditions": conditions});
     for (key, value) in status.as_object().expect("an object") {
@@ -38,13 +38,13 @@ fn machine(ns: &Namespace<'_>, name: &str, conditions: &[Value], status: Value) 
         "spec": {"source": {"image": IMAGE}}, "status": whole}))
 }
 
-fn labels(owner: &Value, op: &str, attempt: u32) -> Value {
+pub fn labels(owner: &Value, op: &str, attempt: u32) -> Value {
     json!({format!("{CAPTF}/owner-kind"): "TerraformMachine", format!("{CAPTF}/owner-name"): owner["metadata"]["name"],
            format!("{CAPTF}/op"): op, format!("{CAPTF}/attempt"): attempt.to_string(), "captf.io/managed": "true"})
 }
 
 /// A Job; `ended` is the reason of its condition Failed, `Complete`, or nothing while it is unfinished.
-fn job(
+pub fn job(
     ns: &Namespace<'_>,
     owner: &Value,
     op: &str,
@@ -82,7 +82,7 @@ fn job(
 }
 
 /// A pod of a Job with the status that kubelet and scheduler gave it.
-fn pod(ns: &Namespace<'_>, owner: &Value, job: &str, on: &str, status: Value) -> String {
+pub fn pod(ns: &Namespace<'_>, owner: &Value, job: &str, on: &str, status: Value) -> String {
     let name = format!("{job}-x7k2p");
     let mut labels = labels(owner, "apply", 1);
     labels["batch.kubernetes.io/job-name"] = json!(job);
@@ -96,25 +96,25 @@ fn pod(ns: &Namespace<'_>, owner: &Value, job: &str, on: &str, status: Value) ->
     name
 }
 
-fn event(ns: &Namespace<'_>, kind: &str, name: &str, reason: &str, message: &str) {
+pub fn event(ns: &Namespace<'_>, kind: &str, name: &str, reason: &str, message: &str) {
     ns.ground().apply_value(json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("{name}.{}", reason.to_lowercase()), "namespace": ns.name()},
         "involvedObject": {"kind": kind, "name": name, "namespace": ns.name()}, "type": "Warning", "reason": reason, "message": message,
         "firstTimestamp": ago(20), "lastTimestamp": ago(20), "count": 1, "source": {"component": "test"}}));
 }
 
-fn container(name: &str, state: Value) -> Value {
+pub fn container(name: &str, state: Value) -> Value {
     json!({"name": name, "image": IMAGE, "imageID": "", "ready": false, "restartCount": 0, "state": state})
 }
 
-fn waiting(reason: &str, message: &str) -> Value {
+pub fn waiting(reason: &str, message: &str) -> Value {
     json!({"waiting": {"reason": reason, "message": message}})
 }
 
-fn terminated(code: i64, reason: &str, message: &str) -> Value {
+pub fn terminated(code: i64, reason: &str, message: &str) -> Value {
     json!({"terminated": {"exitCode": code, "reason": reason, "message": message, "startedAt": ago(90), "finishedAt": ago(ENDED)}})
 }
 
-fn result(step: &str, kind: &str, tail: &str) -> String {
+pub fn result(step: &str, kind: &str, tail: &str) -> String {
     json!({"version": 1, "op": "apply", "image": {}, "runtime": {}, "steps": [{"name": "init", "exit": 0, "seconds": 3.0}, {"name": step, "exit": 1, "seconds": 50.0}],
            "error": {"kind": kind, "step": step, "tail": tail}}).to_string()
 }
@@ -127,13 +127,13 @@ struct Expected {
     next: (&'static str, &'static str, Option<i64>),
 }
 
-fn failed(ns: &Namespace<'_>, name: &str, reason: &str, ended: &str, annotations: Value) -> (Value, String) {
+pub fn failed(ns: &Namespace<'_>, name: &str, reason: &str, ended: &str, annotations: Value) -> (Value, String) {
     let owner = machine(ns, name, &[condition("ApplyJobSucceeded", "False", reason)], json!({}));
     let job = job(ns, &owner, "apply", 1, Some(ended), ENDED, annotations);
     (owner, job)
 }
 
-fn running(ns: &Namespace<'_>, name: &str) -> (Value, String) {
+pub fn running(ns: &Namespace<'_>, name: &str) -> (Value, String) {
     let owner = machine(ns, name, &[], json!({}));
     let job = job(ns, &owner, "apply", 1, None, ENDED, json!({}));
     (owner, job)
