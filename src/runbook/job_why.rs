@@ -157,8 +157,14 @@ pub fn diagnose(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> JobJu
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.code.severity()));
     findings.dedup_by(|a, b| a.code == b.code && a.evidence == b.evidence);
+    let attempts = attempts(facts, ops, now);
+    for gap in attempts.iter().filter_map(|a| a.gap.as_ref()) {
+        if !gaps.contains(gap) {
+            gaps.push(gap.clone());
+        }
+    }
     gaps.dedup();
-    JobJudgement { attempts: attempts(facts, ops, now), runs, findings, gaps }
+    JobJudgement { attempts, runs, findings, gaps }
 }
 
 fn is_only_running(found: &[Finding]) -> bool {
