@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use clap::{Args, Subcommand};
 
 use super::args::{GlobalArgs, OutputFormat};
+use super::claimed::{may_not, missing_verbs};
 use super::confirm::{require_terminal, typed_back};
 use super::error::{CommandError, OK, unreadable};
 use super::render::{Shape, render, write_stdout};
@@ -199,6 +200,11 @@ pub fn run_reclaim(global: &GlobalArgs, args: &ClaimReclaimArgs) -> Result<u8, C
             stderr_line(&format!("{} is not claimed; nothing to do.", subject.item.short));
             return Ok(OK);
         };
+        // Found out after a minute of watching, a missing verb could leave the claim in our own name.
+        let missing = missing_verbs(&session.api, &["update", "delete"], &subject.key.namespace).await;
+        if !missing.is_empty() {
+            return Err(may_not("the claim cannot be freed", &missing, &subject.key.namespace));
+        }
         let holder = ask(&session, &subject, &claim)?;
         let watched = watch_time(&claim, Terms::STANDARD).as_secs();
         stderr_line(&format!("Watching the Lease for {watched}s; any change of it means that the holder lives."));

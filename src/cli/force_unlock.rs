@@ -20,6 +20,7 @@ use crate::engine::endpoint::Surroundings;
 use crate::facts::lock::LockFacts;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
+use crate::output::escape::visible;
 use crate::output::stderr_line;
 use crate::output::style::Styles;
 use crate::output::view::view_of;
@@ -343,7 +344,7 @@ async fn audit(session: &Session, facts: &LockFacts, args: &ForceUnlockArgs, pla
     match create_event(&session.api, &event).await {
         Ok(()) => Some(Evidence::new("Event UnlockedByHand", message)),
         Err(gap) => {
-            stderr_line(&format!("warning: no Event was created: {gap}"));
+            stderr_line(&format!("warning: no Event was created: {}", visible(&gap.to_string())));
             Some(Evidence::new("Event UnlockedByHand", format!("not created: {}", gap.reason.as_str())))
         }
     }

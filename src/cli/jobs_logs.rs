@@ -270,7 +270,7 @@ async fn redactor_for(session: &Session, object: &ObjectRef, pod: &PodFacts, arg
     }
     let (redactor, gaps) = read_redactor(&session.api, &object.namespace, pod).await;
     for gap in gaps {
-        stderr_line(&format!("note: {gap}; only what looks like a credential is masked"));
+        stderr_line(&format!("note: {}; only what looks like a credential is masked", visible(&gap.to_string())));
     }
     redactor
 }

@@ -112,10 +112,15 @@ pub fn diagnose(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> JobJu
     let mut explained = BTreeSet::new();
     for run in &facts.runs {
         gaps.extend(
-            [run.events.gap(), run.log.as_ref().and_then(Reading::gap), run.node.as_ref().and_then(Reading::gap)]
-                .into_iter()
-                .flatten()
-                .cloned(),
+            [
+                run.events.gap(),
+                run.log.as_ref().and_then(Reading::gap),
+                run.node.as_ref().and_then(Reading::gap),
+                run.missing_now.as_ref().and_then(|(_, read)| read.gap()),
+            ]
+            .into_iter()
+            .flatten()
+            .cloned(),
         );
         let Some(job) = jobs.iter().find(|j| j.name == run.name) else {
             // Jobs that could not be listed are not gone.

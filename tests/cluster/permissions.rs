@@ -10,58 +10,73 @@ use crate::plugin::{captf_as, run};
 use removal::problems;
 use world::world;
 
-/// Command lines that between them use every right of a command.
+/// Command lines that between them use every right of a command that only reads.
 const READING: &[(&str, &[&str])] = &[
-    (
-        "lock inspect",
-        &["lock inspect tfc/prod", "lock inspect tfm/web", "lock inspect", "lock inspect tfmp/workers machine/web"],
-    ),
-    ("lock list", &["lock list --all", "lock list tfc/prod tfm/web tfmp/workers"]),
-    (
-        "lock history",
-        &["lock history tfc/prod", "lock history tfm/web", "lock history tfmp/workers", "lock history machine/web"],
-    ),
+    ("lock inspect", &["lock inspect cluster/prod", "lock inspect", "lock inspect machinepool/workers machine/web"]),
+    ("lock list", &["lock list --all", "lock list cluster/prod machine/web machinepool/workers"]),
+    ("lock history", &["lock history cluster/prod", "lock history machine/web", "lock history machinepool/workers"]),
     (
         "jobs why",
         &[
             "jobs why",
-            "jobs why tfc/prod tfmp/workers machine/web",
-            "jobs why tfm/broken tfm/evicted tfm/no-secret tfm/no-map tfm/approval tfm/waits tfm/blocked",
+            "jobs why cluster/prod machinepool/workers machine/web",
+            "jobs why tfm/broken tfm/evicted tfm/no-secret tfm/no-map tfm/approval tfm/waits tfm/blocked \
+             tfm/blocked-from-afar",
         ],
     ),
-    ("jobs list", &["jobs list tfc/prod", "jobs list tfm/broken", "jobs list tfmp/workers", "jobs list machine/web"]),
-    ("jobs logs", &["jobs logs tfc/prod", "jobs logs tfm/broken", "jobs logs tfmp/workers"]),
-    ("jobs timeline", &["jobs timeline tfc/prod", "jobs timeline tfm/broken", "jobs timeline tfmp/workers"]),
+    ("jobs list", &["jobs list cluster/prod", "jobs list machine/web", "jobs list machinepool/workers"]),
+    (
+        "jobs logs",
+        &["jobs logs cluster/prod", "jobs logs machine/web", "jobs logs tfm/broken", "jobs logs machinepool/workers"],
+    ),
+    (
+        "jobs timeline",
+        &[
+            "jobs timeline cluster/prod",
+            "jobs timeline machine/web",
+            "jobs timeline tfm/waits",
+            "jobs timeline machinepool/workers",
+        ],
+    ),
     (
         "backups list",
-        &["backups list tfc/shop", "backups list tfm/disk", "backups list tfmp/crew", "backups list tfc/shop --sizes"],
+        &["backups list cluster/shop", "backups list machine/disk", "backups list machinepool/crew --sizes"],
     ),
-    ("backups verify", &["backups verify tfc/shop", "backups verify tfm/disk", "backups verify tfmp/crew"]),
-    ("backups diff", &["backups diff tfc/shop 3", "backups diff tfm/disk 3 5", "backups diff tfmp/crew 3"]),
+    (
+        "backups verify",
+        &["backups verify cluster/shop", "backups verify machine/disk", "backups verify machinepool/crew"],
+    ),
+    (
+        "backups diff",
+        &["backups diff cluster/shop 3", "backups diff machine/disk 3 5", "backups diff machinepool/crew 3"],
+    ),
     (
         "backups save",
         &[
-            "backups save tfc/shop 3 --to {to}",
-            "backups save tfm/disk 3 --to {to}",
+            "backups save cluster/shop 3 --to {to}",
+            "backups save machine/disk 3 --to {to}",
+            "backups save machinepool/crew 5 --secrets --to {to}",
             "backups save tfc/shop --live --to {to}",
-            "backups save tfmp/crew 5 --to {to}",
         ],
     ),
-    ("state inspect", &["state inspect tfc/shop", "state inspect tfm/disk", "state inspect tfmp/crew"]),
-    ("restore status", &["restore status tfc/shop", "restore status tfm/unrestored", "restore status tfmp/crew"]),
-    ("claim list", &["claim list"]),
     (
-        "claim inspect",
-        &["claim inspect tfc/shop", "claim inspect tfm/disk", "claim inspect tfmp/crew", "claim inspect machine/web"],
+        "state inspect",
+        &[
+            "state inspect cluster/shop",
+            "state inspect machine/disk",
+            "state inspect machinepool/crew",
+            "state inspect tfm/blocked",
+        ],
     ),
+    (
+        "restore status",
+        &["restore status cluster/shop", "restore status machine/unrestored", "restore status machinepool/crew"],
+    ),
+    ("claim list", &["claim list"]),
+    ("claim inspect", &["claim inspect cluster/shop", "claim inspect machine/disk", "claim inspect machinepool/crew"]),
     (
         "collect",
-        &[
-            "collect tfc/shop --to {to}",
-            "collect tfm/disk --to {to}",
-            "collect tfmp/crew --to {to}",
-            "collect machine/web --to {to}",
-        ],
+        &["collect cluster/shop --to {to}", "collect machine/disk --to {to}", "collect machinepool/crew --to {to}"],
     ),
 ];
 

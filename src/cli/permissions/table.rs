@@ -124,13 +124,22 @@ const CAUSES: &[Right] = &[
 const MASKING: &[Right] = &[better(needs("", "secrets", &["get"]))];
 /// Leases with the Jobs that hold them.
 const WAITS: &[Right] = &[needs("coordination.k8s.io", "leases", &["get"]), better(needs("batch", "jobs", &["get"]))];
+/// What the controller's reason for a state rests on: an unfinished Job, and a lock with its holder's pod.
+const REASONS: &[Right] = &[
+    needs("batch", "jobs", &["list"]),
+    needs("coordination.k8s.io", "leases", &["get"]),
+    better(needs("", "pods", &["get", "list"])),
+];
+/// The steps of a Job that runs, for whoever waits for it.
+const STEPS: &[Right] = &[better(needs("", "pods/log", &["get"]))];
 const STATE: &[Right] = &[needs("", "secrets", &["get", "list"])];
 /// The payloads only for sizes.
 const BACKUPS: &[Right] = &[needs("", "secrets", &["list"]), better(needs("", "secrets", &["get"]))];
 /// A claim that is held while something is changed.
 const CLAIM: &[Right] = &[needs("coordination.k8s.io", "leases", &["get", "create", "update", "delete"])];
 const FREE_CLAIM: &[Right] = &[needs("coordination.k8s.io", "leases", &["get", "update", "delete"])];
-const SEE_CLAIM: &[Right] = &[needs("coordination.k8s.io", "leases", &["get"])];
+/// One Lease by its name.
+const LEASE: &[Right] = &[needs("coordination.k8s.io", "leases", &["get"])];
 /// All claims, and the objects that they are on.
 const SEE_CLAIMS: &[Right] = &[
     needs("coordination.k8s.io", "leases", &["list"]),
@@ -142,8 +151,6 @@ const RESTORE: &[Right] = &[
     needs(TERRAFORM, "terraformclusters", &["patch"]),
     needs(TERRAFORM, "terraformmachines", &["patch"]),
     needs(TERRAFORM, "terraformmachinepools", &["patch"]),
-    // The steps of the Job that is followed.
-    better(needs("", "pods/log", &["get"])),
 ];
 /// The short-lived token of the ServiceAccount that the object's Jobs run as.
 const TOKEN: &[Right] =
@@ -193,12 +200,12 @@ pub const ROWS: &[Row] = &[
     row("backups verify", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("backups diff", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("backups save", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
-    row("state inspect", Viewer, &[OBJECT, NAMED_OWNERS, LOCKS]),
-    row("restore", Operator, &[OBJECTS, OWNERS, LOCKS, RESTORE, CLAIM]),
-    row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, WAITS, LOGS]),
-    row("restore retry", Operator, &[OBJECT, OWNERS, LOCKS, RESTORE, CLAIM]),
+    row("state inspect", Viewer, &[OBJECT, NAMED_OWNERS, STATE, REASONS]),
+    row("restore", Operator, &[OBJECTS, OWNERS, LOCKS, RESTORE, CLAIM, STEPS]),
+    row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LEASE, STEPS]),
+    row("restore retry", Operator, &[OBJECT, OWNERS, LOCKS, RESTORE, CLAIM, STEPS]),
     row("claim list", Viewer, &[SEE_CLAIMS]),
-    row("claim inspect", Viewer, &[NAMED_OWNERS, SEE_CLAIM]),
+    row("claim inspect", Viewer, &[NAMED_OWNERS, LEASE]),
     row("claim reclaim", Operator, &[NAMED_OWNERS, FREE_CLAIM]),
     row("lock force-unlock", Unlocker, &[OBJECT, OWNERS, LOCKS, CLAIM, TOKEN, UNLOCK]),
     row("collect", Viewer, &[OBJECTS, NAMED_OWNERS, COLLECT]),

@@ -245,7 +245,7 @@ fn causes(ns: &Namespace<'_>) {
     machine_with(
         ns,
         "approval",
-        ("ApplyJobSucceeded", "Unknown", "AwaitingApproval"),
+        ("ApplyJobSucceeded", "Unknown", "PlanAwaitingApproval"),
         &json!({"pendingPlanRef": {"name": "plan-1"}}),
     );
     machine_with(ns, "waits", ("ApplyJobSucceeded", "Unknown", "WaitingForRunLease"), &json!({}));
@@ -254,6 +254,9 @@ fn causes(ns: &Namespace<'_>) {
         "spec": {"holderIdentity": "captf-m-waits-drift-a1-5e1f00"}}));
     machine_with(ns, "blocked", ("StateReadable", "False", "StateLocked"), &json!({}));
     lock(ns, "TerraformMachine", "blocked", &id(6), "@captf-m-blocked-apply-a1-5e1f00-gone1");
+    machine_with(ns, "blocked-from-afar", ("StateReadable", "False", "StateLocked"), &json!({}));
+    lock(ns, "TerraformMachine", "blocked-from-afar", &id(7), "root@192.168.10.21");
+    with_state(ns, "TerraformMachine", "blocked", "prod");
 }
 
 /// The documents that `permissions` prints for a command in the namespace, as JSON.
