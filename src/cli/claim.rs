@@ -17,7 +17,7 @@ use crate::captf::time::relative;
 use crate::claim::lease::{ClaimLease, LeaseKey, claim_lease};
 use crate::claim::reclaim::{Reclaimed, reclaim, watch_time};
 use crate::claim::{HolderId, Terms};
-use crate::cluster::api::Selector;
+use crate::cluster::api::{LEASES, Selector};
 use crate::cluster::claim::{KubeLeases, SystemClock, read_claim, read_claims};
 use crate::cluster::orphans::read_scope;
 use crate::facts::object::ObjectRef;
@@ -201,9 +201,9 @@ pub fn run_reclaim(global: &GlobalArgs, args: &ClaimReclaimArgs) -> Result<u8, C
             return Ok(OK);
         };
         // Found out after a minute of watching, a missing verb could leave the claim in our own name.
-        let missing = missing_verbs(&session.api, &["update", "delete"], &subject.key.namespace).await;
+        let missing = missing_verbs(&session.api, &LEASES, &["update", "delete"], &subject.key.namespace).await;
         if !missing.is_empty() {
-            return Err(may_not("the claim cannot be freed", &missing, &subject.key.namespace));
+            return Err(may_not("the claim cannot be freed", &LEASES, &missing, &subject.key.namespace));
         }
         let holder = ask(&session, &subject, &claim)?;
         let watched = watch_time(&claim, Terms::STANDARD).as_secs();

@@ -13,7 +13,7 @@ use crate::captf::time::relative;
 use crate::claim::lease::{ClaimLease, claim_lease};
 use crate::claim::protocol::FenceError;
 use crate::claim::{Held, HolderId, LeaseKey, Lost, Released, TakeError, Terms};
-use crate::cluster::api::Api;
+use crate::cluster::api::{Api, LEASES, Resource};
 use crate::cluster::claim::{KubeLeases, SystemClock};
 use crate::cluster::rights::{Question, may};
 use crate::facts::object::ObjectRef;
@@ -106,7 +106,7 @@ async fn take(
     object: &ObjectRef,
     operation: &str,
 ) -> Result<Held<KubeLeases, SystemClock>, CommandError> {
-    let missing = missing_verbs(&session.api, &VERBS, &key.namespace).await;
+    let missing = missing_verbs(&session.api, &LEASES, &VERBS, &key.namespace).await;
     if !missing.is_empty() {
         return Err(may_not_claim(&missing, &key.namespace));
     }
@@ -133,23 +133,28 @@ async fn take(
 
 const WITHOUT: &str = "`--without-claim` goes on without one; make sure that nobody else acts on the object";
 
-/// The refusal for want of verbs on Leases.
-pub fn may_not(what: &str, missing: &[&str], namespace: &str) -> CommandError {
-    let verbs = missing.join(", ");
-    CommandError::refused(format!("{what}: you may not {verbs} leases.coordination.k8s.io in {namespace}"))
-        .hint(format!("run `kubectl auth can-i {} leases.coordination.k8s.io -n {namespace}`", missing[0]))
+/// The refusal for want of verbs.
+pub fn may_not(what: &str, resource: &Resource, missing: &[&str], namespace: &str) -> CommandError {
+    let (verbs, resource) = (missing.join(", "), resource.qualified());
+    CommandError::refused(format!("{what}: you may not {verbs} {resource} in {namespace}"))
+        .hint(format!("run `kubectl auth can-i {} {resource} -n {namespace}`", missing[0]))
 }
 
 fn may_not_claim(missing: &[&str], namespace: &str) -> CommandError {
-    may_not("no claim can be taken", missing, namespace).hint(WITHOUT)
+    may_not("no claim can be taken", &LEASES, missing, namespace).hint(WITHOUT)
 }
 
-/// Those of the verbs on Leases that the API server says we lack; what it does not answer is left to the write.
-pub async fn missing_verbs(api: &Api, verbs: &[&'static str], namespace: &str) -> Vec<&'static str> {
+/// Those of the verbs that the API server says we lack; what it does not answer is left to the request itself.
+pub async fn missing_verbs(
+    api: &Api,
+    resource: &Resource,
+    verbs: &[&'static str],
+    namespace: &str,
+) -> Vec<&'static str> {
     let mut missing = Vec::new();
     for &verb in verbs {
         let namespace = Some(namespace.to_string());
-        let question = Question { verb, group: "coordination.k8s.io", resource: "leases", namespace };
+        let question = Question { verb, group: resource.group, resource: resource.plural, namespace };
         if may(api, &question).await == Reading::Found(false) {
             missing.push(verb);
         }

@@ -62,6 +62,10 @@ pub async fn merge_patch(
             (404, "NotFound") if status.details.as_ref().is_some_and(|d| d.name == name) => Written::Gone,
             // A gateway's answer says nothing of what the server behind it did.
             (502..=504, _) => Written::Unknown(status.message),
+            (403, _) => {
+                let message = format!("{} (needs patch {})", status.message, resource.qualified());
+                Written::Refused { code: status.code, message }
+            }
             _ => Written::Refused { code: status.code, message: status.message },
         },
         Err(other) => Written::Unknown(error_chain(&other)),

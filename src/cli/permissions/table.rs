@@ -98,6 +98,14 @@ const LOCKS: &[Right] = &[
 ];
 /// Tells a namespace that does not exist from an empty one.
 const NAMESPACE: Right = better(anywhere(needs("", "namespaces", &["get"])));
+/// What the judgement of a single lock, and the search for its holder, rest on.
+const HOLDER: &[Right] = &[
+    needs("batch", "jobs", &["list"]),
+    needs("", "pods", &["get", "list"]),
+    better(anywhere(needs("", "nodes", &["get", "list"]))),
+    better(anywhere(needs("", "pods", &["list"]))),
+    NAMESPACE,
+];
 const HISTORY: &[Right] = &[
     needs("batch", "jobs", &["list"]),
     needs("coordination.k8s.io", "leases", &["get"]),
@@ -122,13 +130,11 @@ const CAUSES: &[Right] = &[
 ];
 /// Credentials, so that they are masked in a log.
 const MASKING: &[Right] = &[better(needs("", "secrets", &["get"]))];
-/// Leases with the Jobs that hold them.
-const WAITS: &[Right] = &[needs("coordination.k8s.io", "leases", &["get"]), better(needs("batch", "jobs", &["get"]))];
 /// What the controller's reason for a state rests on: an unfinished Job, and a lock with its holder's pod.
 const REASONS: &[Right] = &[
     needs("batch", "jobs", &["list"]),
     needs("coordination.k8s.io", "leases", &["get"]),
-    better(needs("", "pods", &["get", "list"])),
+    better(needs("", "pods", &["get"])),
 ];
 /// The steps of a Job that runs, for whoever waits for it.
 const STEPS: &[Right] = &[better(needs("", "pods/log", &["get"]))];
@@ -153,16 +159,12 @@ const RESTORE: &[Right] = &[
     needs(TERRAFORM, "terraformmachinepools", &["patch"]),
 ];
 /// The short-lived token of the ServiceAccount that the object's Jobs run as.
-const TOKEN: &[Right] =
-    &[better(needs("", "serviceaccounts", &["get"])), better(needs("", "serviceaccounts/token", &["create"]))];
+const TOKEN: &[Right] = &[better(needs("", "serviceaccounts/token", &["create"]))];
 /// Plans that wait for approval.
 const PLANS: &[Right] = &[better(needs(TERRAFORM, "terraformplans", &["get"]))];
 /// The audit event, and the Job of `--method job`.
-const UNLOCK: &[Right] = &[
-    better(needs("", "events", &["create"])),
-    better(needs("batch", "jobs", &["get", "create", "delete"])),
-    better(needs("", "pods/log", &["get"])),
-];
+const UNLOCK: &[Right] =
+    &[better(needs("", "events", &["create"])), better(needs("batch", "jobs", &["get", "create", "delete"]))];
 const COLLECT: &[Right] = &[
     needs("batch", "jobs", &["list"]),
     needs("coordination.k8s.io", "leases", &["list"]),
@@ -195,19 +197,19 @@ pub const ROWS: &[Row] = &[
     row("jobs why", Viewer, &[OBJECTS, OWNERS, RUNS, EVENTS, LOGS, CAUSES, PLANS]),
     row("jobs list", Viewer, &[OBJECT, NAMED_OWNERS, RUNS]),
     row("jobs logs", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LOGS, MASKING]),
-    row("jobs timeline", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, EVENTS, WAITS]),
+    row("jobs timeline", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, EVENTS, LEASE]),
     row("backups list", Viewer, &[OBJECT, NAMED_OWNERS, BACKUPS]),
     row("backups verify", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("backups diff", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("backups save", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("state inspect", Viewer, &[OBJECT, NAMED_OWNERS, STATE, REASONS]),
-    row("restore", Operator, &[OBJECTS, OWNERS, LOCKS, RESTORE, CLAIM, STEPS]),
+    row("restore", Operator, &[OBJECTS, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS]),
     row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LEASE, STEPS]),
-    row("restore retry", Operator, &[OBJECT, OWNERS, LOCKS, RESTORE, CLAIM, STEPS]),
+    row("restore retry", Operator, &[OBJECT, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS]),
     row("claim list", Viewer, &[SEE_CLAIMS]),
     row("claim inspect", Viewer, &[NAMED_OWNERS, LEASE]),
     row("claim reclaim", Operator, &[NAMED_OWNERS, FREE_CLAIM]),
-    row("lock force-unlock", Unlocker, &[OBJECT, OWNERS, LOCKS, CLAIM, TOKEN, UNLOCK]),
+    row("lock force-unlock", Unlocker, &[OBJECT, OWNERS, STATE, HOLDER, CLAIM, TOKEN, UNLOCK]),
     row("collect", Viewer, &[OBJECTS, NAMED_OWNERS, COLLECT]),
 ];
 

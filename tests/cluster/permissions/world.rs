@@ -188,11 +188,12 @@ pub fn world(stem: &str) -> Namespace<'static> {
     lock(&ns, "TerraformMachine", "db", &id(3), "root@192.168.10.20");
     for (kind, name, owner) in WITH_BACKUPS {
         restorable(&ns, kind, name, owner);
+        old_claim(&ns, kind, name);
+        restore_failed(&ns, kind, &format!("un{name}"), owner);
     }
-    old_claim(&ns, "TerraformMachine", "disk");
+    lock(&ns, "TerraformMachine", "undisk", &id(8), "@captf-m-undisk-apply-a1-5e1f00-gone1");
     causes(&ns);
     unlockable(&ns, "locked");
-    restore_failed(&ns, "TerraformMachine", "unrestored", "Machine");
     ns
 }
 
@@ -242,12 +243,12 @@ fn causes(ns: &Namespace<'_>) {
         let state = source(json!({"waiting": {"reason": "CreateContainerConfigError", "message": message}}));
         run_of(ns, &object, false, json!({"phase": "Pending", "containerStatuses": state}));
     }
-    machine_with(
-        ns,
-        "approval",
-        ("ApplyJobSucceeded", "Unknown", "PlanAwaitingApproval"),
-        &json!({"pendingPlanRef": {"name": "plan-1"}}),
-    );
+    ns.ground().apply_value(json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "TerraformCluster",
+        "metadata": {"name": "approval", "namespace": ns.name(), "labels": {"cluster.x-k8s.io/cluster-name": "prod"}},
+        "spec": {"source": {"image": "registry.example.com/team-a/cluster:1.4"}, "identityRef": {"name": "team-a-cloud"}},
+        "status": {"pendingPlanRef": {"name": "plan-1"}, "conditions": [{"type": "ApplyJobSucceeded", "status": "Unknown",
+            "reason": "PlanAwaitingApproval", "message": "", "lastTransitionTime": ago(300)}]}}));
     machine_with(ns, "waits", ("ApplyJobSucceeded", "Unknown", "WaitingForRunLease"), &json!({}));
     let run = format!("captf-run-{}", suffix(ns.name(), "TerraformMachine", "waits"));
     ns.ground().apply_value(json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": run, "namespace": ns.name()},
@@ -257,6 +258,7 @@ fn causes(ns: &Namespace<'_>) {
     machine_with(ns, "blocked-from-afar", ("StateReadable", "False", "StateLocked"), &json!({}));
     lock(ns, "TerraformMachine", "blocked-from-afar", &id(7), "root@192.168.10.21");
     with_state(ns, "TerraformMachine", "blocked", "prod");
+    with_state(ns, "TerraformMachine", "blocked-from-afar", "prod");
 }
 
 /// The documents that `permissions` prints for a command in the namespace, as JSON.
