@@ -2,6 +2,7 @@
 
 use super::args::{GlobalArgs, OutputFormat};
 use super::claim::{ClaimReclaimArgs, Subject, read};
+use super::claimed::{may_not, missing_verbs};
 use super::confirm::{require_terminal, typed_back};
 use super::error::{CommandError, OK, unreadable};
 use super::render::write_stdout;
@@ -10,6 +11,7 @@ use crate::captf::time::relative;
 use crate::claim::lease::ClaimLease;
 use crate::claim::reclaim::{Reclaimed, reclaim, watch_time};
 use crate::claim::{HolderId, Terms};
+use crate::cluster::api::LEASES;
 use crate::cluster::claim::{KubeLeases, SystemClock};
 use crate::output::escape::visible;
 use crate::output::json::{render_json, render_yaml};
@@ -27,6 +29,11 @@ pub fn run_reclaim(global: &GlobalArgs, args: &ClaimReclaimArgs) -> Result<u8, C
             stderr_line(&format!("{} is not claimed; nothing to do.", subject.item.short));
             return Ok(OK);
         };
+        // Found out after a minute of watching, a missing verb could leave the claim in our own name.
+        let missing = missing_verbs(&session.api, &LEASES, &["update", "delete"], &subject.key.namespace).await;
+        if !missing.is_empty() {
+            return Err(may_not("the claim cannot be freed", &LEASES, &missing, &subject.key.namespace));
+        }
         let holder = ask(&session, &subject, &claim)?;
         let watched = watch_time(&claim, Terms::STANDARD).as_secs();
         stderr_line(&format!("Watching the Lease for {watched}s; any change of it means that the holder lives."));

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
 use tokio::sync::watch;
 
 use super::error::CommandError;
@@ -14,8 +13,9 @@ use crate::captf::time::relative;
 use crate::claim::lease::{ClaimLease, claim_lease};
 use crate::claim::protocol::FenceError;
 use crate::claim::{Held, HolderId, LeaseKey, Lost, Released, TakeError, Terms};
-use crate::cluster::api::Api;
+use crate::cluster::api::{Api, LEASES, Resource};
 use crate::cluster::claim::{KubeLeases, SystemClock};
+use crate::cluster::rights::{Question, may};
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::{Gap, Reading};
 use crate::output::escape::visible;
@@ -131,7 +131,7 @@ async fn take(
     object: &ObjectRef,
     operation: &str,
 ) -> Result<Held<KubeLeases, SystemClock>, CommandError> {
-    let missing = missing_verbs(&session.api, &key.namespace).await;
+    let missing = missing_verbs(&session.api, &LEASES, &VERBS, &key.namespace).await;
     if !missing.is_empty() {
         return Err(may_not_claim(&missing, &key.namespace));
     }
@@ -158,37 +158,33 @@ async fn take(
 
 const WITHOUT: &str = "`--without-claim` goes on without one; make sure that nobody else acts on the object";
 
-fn may_not_claim(missing: &[&str], namespace: &str) -> CommandError {
-    let verbs = missing.join(", ");
-    CommandError::refused(format!(
-        "no claim can be taken: you may not {verbs} leases.coordination.k8s.io in {namespace}"
-    ))
-    .hint(format!("run `kubectl auth can-i {} leases.coordination.k8s.io -n {namespace}`", missing[0]))
-    .hint(WITHOUT)
+/// The refusal for want of verbs.
+pub fn may_not(what: &str, resource: &Resource, missing: &[&str], namespace: &str) -> CommandError {
+    let (verbs, resource) = (missing.join(", "), resource.qualified());
+    CommandError::refused(format!("{what}: you may not {verbs} {resource} in {namespace}"))
+        .hint(format!("run `kubectl auth can-i {} {resource} -n {namespace}`", missing[0]))
 }
 
-/// The verbs on Leases that the API server says we lack; what it does not answer is left to the create.
-async fn missing_verbs(api: &Api, namespace: &str) -> Vec<&'static str> {
+fn may_not_claim(missing: &[&str], namespace: &str) -> CommandError {
+    may_not("no claim can be taken", &LEASES, missing, namespace).hint(WITHOUT)
+}
+
+/// Those of the verbs that the API server says we lack; what it does not answer is left to the request itself.
+pub async fn missing_verbs(
+    api: &Api,
+    resource: &Resource,
+    verbs: &[&'static str],
+    namespace: &str,
+) -> Vec<&'static str> {
     let mut missing = Vec::new();
-    for verb in VERBS {
-        if may(api, verb, "coordination.k8s.io", "leases", namespace).await == Some(false) {
+    for &verb in verbs {
+        let namespace = Some(namespace.to_string());
+        let question = Question { verb, group: resource.group, resource: resource.plural, namespace };
+        if may(api, &question).await == Reading::Found(false) {
             missing.push(verb);
         }
     }
     missing
-}
-
-/// Whether the API server says that we may; `None` when it does not say.
-pub async fn may(api: &Api, verb: &str, group: &str, resource: &str, namespace: &str) -> Option<bool> {
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes":
-            {"verb": verb, "group": group, "resource": resource, "namespace": namespace}},
-    });
-    match api.review("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await {
-        Reading::Found(answer) => answer["status"]["allowed"].as_bool(),
-        Reading::Absent | Reading::Unreadable(_) => None,
-    }
 }
 
 /// The refusal for somebody else's claim, in the form that its age calls for.

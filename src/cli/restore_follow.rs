@@ -11,6 +11,7 @@ use crate::cluster::restore::read_progress;
 use crate::cluster::restore_log::read_steps;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Reading;
+use crate::output::escape::visible;
 use crate::output::stderr_line;
 use crate::runbook::restore_progress::{Asked, Progress, Stage, judge};
 
@@ -52,7 +53,7 @@ pub async fn look(
         ))
         .hint("its backups go with it unless they were retained; look at once with `kubectl get secret -l captf.io/state-backup=true`")),
         Reading::Unreadable(gap) => {
-            stderr_line(&format!("no answer about {}: {}", object.resource(), gap.reason.as_str()));
+            stderr_line(&format!("no answer about {}", visible(&gap.to_string())));
             Ok(None)
         }
     }

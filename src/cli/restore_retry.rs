@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::args::GlobalArgs;
 use super::claimed::{Claim, with_claim};
-use super::error::{CommandError, OK};
+use super::error::{CommandError, OK, unreadable};
 use super::restore::{ConsentArgs, REFUSED, Run, asked_of, patch_of};
 use super::restore_confirm::confirm;
 use super::restore_follow::{Outcome, follow, leaving, look};
@@ -84,8 +84,13 @@ pub fn run_status(global: &GlobalArgs, args: &StatusArgs) -> Result<u8, CommandE
             return Err(CommandError::usage("a snapshot does not change, so it cannot be followed"));
         }
         let object = named(&session, kind, &name).await?;
-        if let Reading::Absent = crate::cluster::objects::read_object(&session.api, &object).await {
-            return Err(super::scope::not_found(&session, &object).await);
+        match crate::cluster::objects::read_object(&session.api, &object).await {
+            Reading::Found(_) => {}
+            Reading::Absent => return Err(super::scope::not_found(&session, &object).await),
+            Reading::Unreadable(gap) => {
+                let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
+                return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
+            }
         }
         let shown = Shown { session: &session, global, object: &object, command: "restore status" };
         if !args.wait {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::claimed::Claim;
+use super::claimed::{Claim, may_not, missing_verbs};
 use super::error::CommandError;
 use super::force_unlock::Outcome;
 use super::session::Session;
@@ -83,6 +83,11 @@ pub async fn by_job(
     claim: &Claim,
 ) -> Result<Outcome, CommandError> {
     let namespace = &facts.object.namespace;
+    // One that could be created and not read again would be waited for in vain, and stay.
+    let missing = missing_verbs(&session.api, &JOBS, &["create", "get", "delete"], namespace).await;
+    if !missing.is_empty() {
+        return Err(may_not("no Job was created", &JOBS, &missing, namespace));
+    }
     let job = manifest(facts, args, plan, &HolderId::of_this_process().nonce);
     let job_name = name(&job);
     claim.fence().await?;

@@ -131,11 +131,6 @@ impl Api {
         Self { client, timeout }
     }
 
-    /// The client and the timeout of a request, for the writes of `cluster::write`.
-    pub(super) fn parts(&self) -> (&kube::Client, Option<Duration>) {
-        (&self.client, self.timeout)
-    }
-
     /// GET of one object by name.
     pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Reading<Value> {
         self.get_as(resource, namespace, name, Form::Full).await

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::api::{Api, EVENTS, Failure, JOBS, LEASES, NODES, PODS, Resource, SECRETS, Selector};
+use super::api::{Api, EVENTS, JOBS, LEASES, LogPart, NODES, PODS, Resource, SECRETS, Selector};
 use super::clusters::owner_resource;
 use crate::captf::keys::{GROUP, VERSION};
 use crate::captf::kind::{OwnerKind, WorkloadKind};
-use crate::facts::reading::{Gap, GapReason, Reading};
+use crate::facts::reading::{GapReason, Reading};
 
 /// Lines and bytes of a log's end that are taken.
 const LOG_LINES: u32 = 500;
@@ -65,39 +65,11 @@ fn is_unknown(listed: &Listed) -> bool {
 
 /// The end of a container's log.
 pub async fn read_log_tail(api: &Api, namespace: &str, pod: &str, container: &str) -> Reading<String> {
-    let path = format!(
-        "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&tailLines={LOG_LINES}&limitBytes={LOG_BYTES}"
-    );
-    let what = format!("log of {namespace}/{pod} {container}");
-    match text(api, &path).await {
-        Ok(text) => Reading::Found(text),
-        Err(failure) => {
-            // A log has no name of its own that could be absent.
-            let reading: Reading<String> = failure.into_reading(&PODS, Some(namespace), None, "get", what.clone());
-            match reading {
-                Reading::Unreadable(mut gap) => {
-                    if let Some(permission) = &mut gap.permission {
-                        permission.resource = "pods/log".to_string();
-                    }
-                    Reading::Unreadable(gap)
-                }
-                _ => Reading::Unreadable(Gap {
-                    what,
-                    reason: GapReason::Failed,
-                    detail: String::new(),
-                    permission: None,
-                }),
-            }
-        }
-    }
-}
-
-async fn text(api: &Api, path: &str) -> Result<String, Failure> {
-    let request = http::Request::get(path).body(Vec::new()).map_err(|e| Failure::Other(e.to_string()))?;
-    let answer = api.client.request_text(request);
-    let result = match api.timeout {
-        Some(limit) => tokio::time::timeout(limit, answer).await.map_err(|_| Failure::TimedOut)?,
-        None => answer.await,
+    let end = LogPart {
+        container: container.to_string(),
+        tail_lines: Some(LOG_LINES),
+        limit_bytes: Some(LOG_BYTES),
+        ..LogPart::default()
     };
-    result.map_err(Failure::from)
+    api.read_log(namespace, pod, &end).await
 }

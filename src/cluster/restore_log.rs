@@ -1,21 +1,15 @@
 //! The steps of a restore Job as its log shows them while it runs: names of steps, never a line of the log.
 
-use super::api::Api;
+use super::api::{Api, LogPart};
 
 /// Bytes of the log that are looked at.
 const TAIL: u32 = 64 * 1024;
 
 /// Steps that the log of a runner pod shows so far; nothing when it cannot be read.
 pub async fn read_steps(api: &Api, namespace: &str, pod: &str, unlocks: bool) -> Option<Vec<(String, i64)>> {
-    let path = super::api::PODS.path(Some(namespace), Some(pod));
-    let request = http::Request::get(format!("{path}/log?container=source&limitBytes={TAIL}")).body(Vec::new()).ok()?;
-    let (client, timeout) = api.parts();
-    let answer = client.request_text(request);
-    let text = match timeout {
-        Some(limit) => tokio::time::timeout(limit, answer).await.ok()?.ok()?,
-        None => answer.await.ok()?,
-    };
-    let steps = steps_from_log(&text, unlocks);
+    let start = LogPart { container: "source".to_string(), limit_bytes: Some(TAIL), ..LogPart::default() };
+    let text = api.read_log(namespace, pod, &start).await;
+    let steps = steps_from_log(text.found()?, unlocks);
     (!steps.is_empty()).then(|| steps.into_iter().map(|s| (s.to_string(), 0)).collect())
 }
 

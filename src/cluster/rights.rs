@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::api::{Api, Failure, Resource};
-use super::json::{at, owned};
-use crate::facts::reading::Reading;
+use super::api::{Api, Resource};
+use super::json::at;
+use crate::facts::reading::{Gap, GapReason, Reading};
 
 const REVIEWS: Resource = Resource {
     group: "authorization.k8s.io",
@@ -23,13 +23,10 @@ pub struct Question {
     pub resource: &'static str,
     /// `None`: all namespaces, or no namespace at all.
     pub namespace: Option<String>,
-    pub namespaced: bool,
-    /// As kubectl writes it.
-    pub qualified: String,
 }
 
 /// Asks one question. Although it is sent as a create, it changes nothing: the API server answers a
-/// SelfSubjectAccessReview and stores none.
+/// SelfSubjectAccessReview and stores none. `Unreadable` when it does not say; `Absent` is never returned.
 pub async fn may(api: &Api, question: &Question) -> Reading<bool> {
     let (resource, sub) = question.resource.split_once('/').unwrap_or((question.resource, ""));
     let body = json!({
@@ -39,21 +36,13 @@ pub async fn may(api: &Api, question: &Question) -> Reading<bool> {
             "group": question.group, "resource": resource, "subresource": sub,
         }},
     });
-    match review(api, &body).await {
-        Ok(answer) => Reading::Found(at(&answer, &["status", "allowed"]) == Some(&Value::Bool(true))),
-        Err(failure) => failure.into_reading(&REVIEWS, None, None, "create", owned(&body, &["kind"])),
-    }
-}
-
-async fn review(api: &Api, body: &Value) -> Result<Value, Failure> {
-    let request = http::Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body.to_string().into_bytes())
-        .map_err(|e| Failure::Other(e.to_string()))?;
-    let answer = api.client.request::<Value>(request);
-    let result = match api.timeout {
-        Some(limit) => tokio::time::timeout(limit, answer).await.map_err(|_| Failure::TimedOut)?,
-        None => answer.await,
-    };
-    result.map_err(Failure::from)
+    api.review(&REVIEWS, &body).await.and_then(|answer| match at(&answer, &["status", "allowed"]) {
+        Some(Value::Bool(allowed)) => Reading::Found(*allowed),
+        _ => Reading::Unreadable(Gap {
+            what: format!("whether you may {} {}", question.verb, question.resource),
+            reason: GapReason::Malformed,
+            detail: "the answer does not say".to_string(),
+            permission: None,
+        }),
+    })
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::api::{Api, EVENTS, LEASES};
+use super::api::{Api, EVENTS, LEASES, Resource};
 use super::json::{owned, text};
 use crate::captf::keys;
 use crate::facts::object::ObjectRef;
@@ -86,10 +86,18 @@ pub async fn create_event(api: &Api, audit: &Audit<'_>) -> Result<(), Gap> {
     }
 }
 
+const REVIEWS: Resource = Resource {
+    group: "authentication.k8s.io",
+    version: "v1",
+    plural: "selfsubjectreviews",
+    kind: "SelfSubjectReview",
+    namespaced: false,
+};
+
 /// The name under which the API server knows us.
 pub async fn who_am_i(api: &Api) -> Option<String> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    match api.review("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await {
+    match api.review(&REVIEWS, &review).await {
         Reading::Found(answer) => text(&answer, &["status", "userInfo", "username"]).map(str::to_string),
         Reading::Absent | Reading::Unreadable(_) => None,
     }

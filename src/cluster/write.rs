@@ -81,17 +81,24 @@ impl Api {
         body: &Value,
     ) -> Result<Value, WriteFailure> {
         let path = format!("{}/{subresource}", resource.path(Some(namespace), Some(name)));
-        self.write(http::Method::POST, &path, body, Place { resource, namespace, name, verb: "create" }).await
+        let written = self.write(http::Method::POST, &path, body, Place { resource, namespace, name, verb: "create" });
+        let mut written = written.await;
+        if let Err(WriteFailure::Refused(Gap { permission: Some(missing), .. })) = &mut written {
+            missing.resource = format!("{}/{subresource}", missing.resource);
+        }
+        written
     }
 
-    /// POST of a review, which stores nothing.
-    pub async fn review(&self, path: &str, body: &Value) -> Reading<Value> {
-        let none = Resource { group: "", version: "", plural: "", kind: "review", namespaced: false };
-        let place = Place { resource: &none, namespace: "", name: "", verb: "create" };
-        match self.write(http::Method::POST, path, body, place).await {
+    /// POST of a review, which stores nothing. `Absent` is never returned.
+    pub async fn review(&self, resource: &Resource, body: &Value) -> Reading<Value> {
+        let place = || Place { resource, namespace: "", name: "", verb: "create" };
+        match self.write(http::Method::POST, &resource.path(None, None), body, place()).await {
             Ok(value) => Reading::Found(value),
             Err(WriteFailure::Refused(gap) | WriteFailure::NoAnswer(gap)) => Reading::Unreadable(gap),
-            Err(_) => Reading::Absent,
+            // What answers so is no API server.
+            Err(WriteFailure::Exists | WriteFailure::Conflict | WriteFailure::NotFound) => {
+                Reading::Unreadable(place().gap(GapReason::Malformed, "not an answer to a review".to_string()))
+            }
         }
     }
 

@@ -63,7 +63,11 @@ impl GapReason {
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.reason.as_str())
+        write!(f, "{}: {}", self.what, self.reason.as_str())?;
+        match &self.permission {
+            Some(missing) => write!(f, " (needs {} {})", missing.verb, missing.resource),
+            None => Ok(()),
+        }
     }
 }
 

@@ -112,11 +112,16 @@ pub fn diagnose(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> JobJu
     let mut explained = BTreeSet::new();
     for run in &facts.runs {
         gaps.extend(
-            [run.events.gap(), run.log.as_ref().and_then(Reading::gap), run.node.as_ref().and_then(Reading::gap)]
-                .into_iter()
-                .flatten()
-                .chain(&run.not_masked)
-                .cloned(),
+            [
+                run.events.gap(),
+                run.log.as_ref().and_then(Reading::gap),
+                run.node.as_ref().and_then(Reading::gap),
+                run.missing_now.as_ref().and_then(|(_, read)| read.gap()),
+            ]
+            .into_iter()
+            .flatten()
+            .chain(&run.not_masked)
+            .cloned(),
         );
         let Some(job) = jobs.iter().find(|j| j.name == run.name) else {
             // Jobs that could not be listed are not gone.
@@ -158,8 +163,14 @@ pub fn diagnose(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> JobJu
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.code.severity()));
     findings.dedup_by(|a, b| a.code == b.code && a.evidence == b.evidence);
+    let attempts = attempts(facts, ops, now);
+    for gap in attempts.iter().filter_map(|a| a.gap.as_ref()) {
+        if !gaps.contains(gap) {
+            gaps.push(gap.clone());
+        }
+    }
     gaps.dedup();
-    JobJudgement { attempts: attempts(facts, ops, now), runs, findings, gaps }
+    JobJudgement { attempts, runs, findings, gaps }
 }
 
 fn is_only_running(found: &[Finding]) -> bool {

@@ -96,7 +96,8 @@ pub fn judge(facts: &ProgressFacts, asked: Option<&Asked>, now: Timestamp) -> Pr
     let newest = newest_job(facts, asked);
     let serial = asked.map(|a| a.serial).or(request).or(newest.and_then(|(_, s)| s)).or(about.last_restored_serial);
     let job = newest.map(|(job, _)| job);
-    let gaps: Vec<Gap> = [facts.jobs.gap(), facts.run_lease.gap()].into_iter().flatten().cloned().collect();
+    let beside = [facts.cluster_lease.as_ref().and_then(Reading::gap), facts.pod.as_ref().and_then(Reading::gap)];
+    let gaps = [facts.jobs.gap(), facts.run_lease.gap()].into_iter().chain(beside).flatten().cloned().collect();
     let mut progress = Progress {
         serial,
         stage: stage(facts, serial, request, job, asked.is_some()),

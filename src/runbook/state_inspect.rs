@@ -89,7 +89,7 @@ fn main_finding(facts: &RestoreFacts, gaps: &mut Vec<Gap>) -> Option<Main> {
         Reading::Absent => absent(facts, &base, gaps),
         Reading::Found(live) => Some(match &live.content {
             StateContent::Readable { serial, managed_resources, .. } => {
-                readable(facts, *serial, *managed_resources, &base)
+                readable(facts, *serial, *managed_resources, &base, gaps)
             }
             StateContent::Encrypted => {
                 let finding = Finding::new(
@@ -168,7 +168,7 @@ fn absent(facts: &RestoreFacts, base: &str, gaps: &mut Vec<Gap>) -> Option<Main>
     Some((Some("StateNotFound"), Finding::new(Code::StateNotFound, evidence)))
 }
 
-fn readable(facts: &RestoreFacts, serial: i64, managed: u64, base: &str) -> Main {
+fn readable(facts: &RestoreFacts, serial: i64, managed: u64, base: &str, gaps: &mut Vec<Gap>) -> Main {
     let evidence = Evidence::new(format!("Secret/{base}"), format!("serial {serial}, {managed} managed resources"));
     let machine = facts.object.kind == WorkloadKind::Machine && facts.about.provisioned;
     if machine && inputs_hash(facts).is_none() && facts.secrets.base.found().is_some() {
@@ -183,7 +183,11 @@ fn readable(facts: &RestoreFacts, serial: i64, managed: u64, base: &str) -> Main
                 .seen(evidence);
             (Some("StateLocked"), finding)
         }
-        Ruling::Undetermined(_) => (None, Finding::new(Code::StateReadable, evidence)),
+        // Whether a foreign lock makes the controller give another reason is not known then.
+        Ruling::Undetermined(unread) => {
+            gaps.extend(unread);
+            (None, Finding::new(Code::StateReadable, evidence))
+        }
         _ => (Some("StateRead"), Finding::new(Code::StateReadable, evidence)),
     }
 }

@@ -69,6 +69,14 @@ pub fn captf_as(namespace: &Namespace<'_>, kubeconfig: &Path, line: &str) -> Ran
     Ran::from(&command.output().unwrap_or_else(|e| panic!("run kubectl captf {line}: {e}")))
 }
 
+/// The same without kubectl, for tests that run it hundreds of times.
+pub fn direct(namespace: &Namespace<'_>, kubeconfig: &Path, line: &str) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-captf"));
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &namespace.ground().dir).env("KUBECONFIG", kubeconfig);
+    command.args(line.split_whitespace()).args(["-n", namespace.name()]).stdin(Stdio::null());
+    Ran::from(&command.output().unwrap_or_else(|e| panic!("run kubectl-captf {line}: {e}")))
+}
+
 /// Any kubectl command line as admin.
 pub fn run(ground: &Ground, kubeconfig: &Path, words: &[&str]) -> Ran {
     let output = kubectl(ground, kubeconfig).args(words).output();

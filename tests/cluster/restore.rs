@@ -4,7 +4,7 @@
 //! `state push -force` and `state list`.
 
 mod driver;
-mod fixture;
+pub mod fixture;
 mod limits;
 mod refusals;
 mod write;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::role::rights_of;
-use super::table::{Need, Row, rows};
+use super::table::{Need, Right, Row, rows};
 use super::{Level, found};
 use crate::cli::args::{GlobalArgs, OutputFormat};
 use crate::cli::error::{CommandError, unreadable};
@@ -72,21 +72,14 @@ pub fn run(global: &GlobalArgs, words: &[String]) -> Result<u8, CommandError> {
 
 async fn ask(session: &Session, asked: &[&'static Row]) -> Result<CheckView, CommandError> {
     // Each verb on each resource once; needed by one command is needed.
-    let mut questions: Vec<(Question, Need)> = Vec::new();
+    let mut questions: Vec<(Question, Right)> = Vec::new();
     for right in asked.iter().flat_map(|row| rights_of(row)) {
         for verb in right.verbs {
             let namespace = if right.namespaced { session.namespace.clone() } else { None };
-            let question = Question {
-                verb,
-                group: right.group,
-                resource: right.resource,
-                namespace,
-                qualified: right.qualified(),
-                namespaced: right.namespaced,
-            };
-            match questions.iter_mut().find(|(q, _)| *q == question) {
-                Some((_, need)) => *need = (*need).min(right.need),
-                None => questions.push((question, right.need)),
+            let question = Question { verb, group: right.group, resource: right.resource, namespace };
+            match questions.iter_mut().find(|(q, r)| *q == question && r.namespaced == right.namespaced) {
+                Some((_, known)) => known.need = known.need.min(right.need),
+                None => questions.push((question, right)),
             }
         }
     }
@@ -100,7 +93,7 @@ async fn ask(session: &Session, asked: &[&'static Row]) -> Result<CheckView, Com
     let permissions: Vec<PermissionView> = questions
         .iter()
         .zip(answers)
-        .map(|((question, need), answer)| {
+        .map(|((question, right), answer)| {
             let allowed = match answer {
                 Reading::Found(true) => "yes",
                 Reading::Found(false) => "no",
@@ -108,17 +101,17 @@ async fn ask(session: &Session, asked: &[&'static Row]) -> Result<CheckView, Com
             };
             let scope = match &question.namespace {
                 Some(namespace) => format!(" -n {}", shell_quote(namespace)),
-                None if question.namespaced => " -A".to_string(),
+                None if right.namespaced => " -A".to_string(),
                 None => String::new(),
             };
             PermissionView {
                 verb: question.verb,
-                resource: question.qualified.clone(),
-                scope: if question.namespaced { "namespace" } else { "cluster" },
-                needed: *need == Need::Needed,
+                resource: right.qualified(),
+                scope: if right.namespaced { "namespace" } else { "cluster" },
+                needed: right.need == Need::Needed,
                 allowed,
                 command: (allowed != "yes")
-                    .then(|| format!("{kubectl} auth can-i {} {}{scope}", question.verb, question.qualified)),
+                    .then(|| format!("{kubectl} auth can-i {} {}{scope}", question.verb, right.qualified())),
             }
         })
         .collect();

@@ -94,35 +94,77 @@ const LOCKS: &[Right] = &[
     better(anywhere(needs("", "nodes", &["get", "list"]))),
     // A holder that is an address is looked for in every namespace.
     better(anywhere(needs("", "pods", &["list"]))),
-    better(anywhere(needs("", "namespaces", &["get"]))),
+    NAMESPACE,
+];
+/// Tells a namespace that does not exist from an empty one.
+const NAMESPACE: Right = better(anywhere(needs("", "namespaces", &["get"])));
+/// What the judgement of a single lock, and the search for its holder, rest on.
+const HOLDER: &[Right] = &[
+    needs("batch", "jobs", &["list"]),
+    needs("", "pods", &["get", "list"]),
+    better(anywhere(needs("", "nodes", &["get", "list"]))),
+    better(anywhere(needs("", "pods", &["list"]))),
+    NAMESPACE,
 ];
 const HISTORY: &[Right] = &[
     needs("batch", "jobs", &["list"]),
     needs("coordination.k8s.io", "leases", &["get"]),
     needs("", "pods", &["list"]),
     needs("", "events", &["list"]),
-    better(anywhere(needs("", "namespaces", &["get"]))),
+    NAMESPACE,
 ];
+/// The runs of an object.
+const RUNS: &[Right] = &[needs("batch", "jobs", &["list"]), needs("", "pods", &["list"]), NAMESPACE];
+const EVENTS: &[Right] = &[needs("", "events", &["list"])];
 const LOGS: &[Right] = &[needs("", "pods/log", &["get"])];
+/// What only some causes lead to: a lease that is waited for with the Job that holds it, a lock, an object that a
+/// container lacks, credentials that are masked in a log, the node of a pod that was ended from outside.
+const CAUSES: &[Right] = &[
+    better(needs("batch", "jobs", &["get"])),
+    better(needs("coordination.k8s.io", "leases", &["get"])),
+    better(needs("", "pods", &["get"])),
+    better(needs("", "secrets", &["get", "list"])),
+    better(needs("", "configmaps", &["get"])),
+    better(anywhere(needs("", "nodes", &["get", "list"]))),
+    better(anywhere(needs("", "pods", &["list"]))),
+];
+/// Credentials, so that they are masked in a log.
+const MASKING: &[Right] = &[better(needs("", "secrets", &["get"]))];
+/// What the controller's reason for a state rests on: an unfinished Job, and a lock with its holder's pod.
+const REASONS: &[Right] = &[
+    needs("batch", "jobs", &["list"]),
+    needs("coordination.k8s.io", "leases", &["get"]),
+    better(needs("", "pods", &["get"])),
+];
+/// The steps of a Job that runs, for whoever waits for it.
+const STEPS: &[Right] = &[better(needs("", "pods/log", &["get"]))];
 const STATE: &[Right] = &[needs("", "secrets", &["get", "list"])];
+/// The payloads only for sizes.
+const BACKUPS: &[Right] = &[needs("", "secrets", &["list"]), better(needs("", "secrets", &["get"]))];
 /// A claim that is held while something is changed.
-const CLAIM: &[Right] = &[needs("coordination.k8s.io", "leases", &["get", "list", "create", "update", "delete"])];
-const SEE_CLAIMS: &[Right] = &[needs("coordination.k8s.io", "leases", &["get", "list"])];
+const CLAIM: &[Right] = &[needs("coordination.k8s.io", "leases", &["get", "create", "update", "delete"])];
+const FREE_CLAIM: &[Right] = &[needs("coordination.k8s.io", "leases", &["get", "update", "delete"])];
+/// One Lease by its name.
+const LEASE: &[Right] = &[needs("coordination.k8s.io", "leases", &["get"])];
+/// All claims, and the objects that they are on.
+const SEE_CLAIMS: &[Right] = &[
+    needs("coordination.k8s.io", "leases", &["list"]),
+    needs(TERRAFORM, "terraformclusters", &["list"]),
+    needs(TERRAFORM, "terraformmachines", &["list"]),
+    needs(TERRAFORM, "terraformmachinepools", &["list"]),
+];
 const RESTORE: &[Right] = &[
     needs(TERRAFORM, "terraformclusters", &["patch"]),
     needs(TERRAFORM, "terraformmachines", &["patch"]),
     needs(TERRAFORM, "terraformmachinepools", &["patch"]),
 ];
 /// The short-lived token of the ServiceAccount that the object's Jobs run as.
-const TOKEN: &[Right] = &[needs("", "serviceaccounts", &["get"]), needs("", "serviceaccounts/token", &["create"])];
+const TOKEN: &[Right] = &[better(needs("", "serviceaccounts/token", &["create"]))];
 /// Plans that wait for approval.
-const PLANS: &[Right] = &[better(needs(TERRAFORM, "terraformplans", &["get", "list"]))];
+const PLANS: &[Right] = &[better(needs(TERRAFORM, "terraformplans", &["get"]))];
 /// The audit event, and the Job of `--method job`.
-const UNLOCK: &[Right] = &[
-    better(needs("", "events", &["create"])),
-    better(needs("batch", "jobs", &["get", "create", "delete"])),
-    better(needs("", "pods/log", &["get"])),
-];
+const UNLOCK: &[Right] =
+    &[better(needs("", "events", &["create"])), better(needs("batch", "jobs", &["get", "create", "delete"]))];
 const COLLECT: &[Right] = &[
     needs("batch", "jobs", &["list"]),
     needs("coordination.k8s.io", "leases", &["list"]),
@@ -130,9 +172,9 @@ const COLLECT: &[Right] = &[
     needs("", "secrets", &["list"]),
     needs("", "events", &["list"]),
     better(needs(TERRAFORM, "terraformplans", &["list"])),
-    better(needs(CAPI, "clusters", &["get", "list"])),
-    better(needs(CAPI, "machines", &["get", "list"])),
-    better(needs(CAPI, "machinepools", &["get", "list"])),
+    better(needs(CAPI, "clusters", &["list"])),
+    better(needs(CAPI, "machines", &["list"])),
+    better(needs(CAPI, "machinepools", &["list"])),
     better(needs("", "pods/log", &["get"])),
     better(anywhere(needs("", "nodes", &["list"]))),
 ];
@@ -152,23 +194,23 @@ pub const ROWS: &[Row] = &[
     row("completion", Viewer, &[]),
     row("permissions", Viewer, &[]),
     row("permissions check", Viewer, &[]),
-    row("jobs why", Viewer, &[OBJECTS, OWNERS, LOCKS, PLANS, LOGS]),
-    row("jobs list", Viewer, &[OBJECTS, OWNERS, HISTORY]),
-    row("jobs logs", Viewer, &[OBJECTS, OWNERS, HISTORY, LOGS]),
-    row("jobs timeline", Viewer, &[OBJECTS, OWNERS, HISTORY, STATE]),
-    row("backups list", Viewer, &[OBJECTS, OWNERS, STATE]),
-    row("backups verify", Viewer, &[OBJECTS, OWNERS, STATE]),
-    row("backups diff", Viewer, &[OBJECTS, OWNERS, STATE]),
-    row("backups save", Viewer, &[OBJECTS, OWNERS, STATE]),
-    row("state inspect", Viewer, &[OBJECTS, OWNERS, STATE]),
-    row("restore", Operator, &[OBJECTS, OWNERS, LOCKS, RESTORE, CLAIM]),
-    row("restore status", Viewer, &[OBJECTS, OWNERS, LOCKS, LOGS]),
-    row("restore retry", Operator, &[OBJECTS, OWNERS, LOCKS, RESTORE, CLAIM]),
-    row("claim list", Viewer, &[OBJECTS, SEE_CLAIMS]),
-    row("claim inspect", Viewer, &[OBJECTS, OWNERS, SEE_CLAIMS]),
-    row("claim reclaim", Operator, &[OBJECTS, OWNERS, CLAIM]),
-    row("lock force-unlock", Unlocker, &[OBJECTS, OWNERS, LOCKS, CLAIM, TOKEN, UNLOCK]),
-    row("collect", Viewer, &[OBJECTS, OWNERS, COLLECT]),
+    row("jobs why", Viewer, &[OBJECTS, OWNERS, RUNS, EVENTS, LOGS, CAUSES, PLANS]),
+    row("jobs list", Viewer, &[OBJECT, NAMED_OWNERS, RUNS]),
+    row("jobs logs", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LOGS, MASKING]),
+    row("jobs timeline", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, EVENTS, LEASE]),
+    row("backups list", Viewer, &[OBJECT, NAMED_OWNERS, BACKUPS]),
+    row("backups verify", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
+    row("backups diff", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
+    row("backups save", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
+    row("state inspect", Viewer, &[OBJECT, NAMED_OWNERS, STATE, REASONS]),
+    row("restore", Operator, &[OBJECTS, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS]),
+    row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LEASE, STEPS]),
+    row("restore retry", Operator, &[OBJECT, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS]),
+    row("claim list", Viewer, &[SEE_CLAIMS]),
+    row("claim inspect", Viewer, &[NAMED_OWNERS, LEASE]),
+    row("claim reclaim", Operator, &[NAMED_OWNERS, FREE_CLAIM]),
+    row("lock force-unlock", Unlocker, &[OBJECT, OWNERS, STATE, HOLDER, CLAIM, TOKEN, UNLOCK]),
+    row("collect", Viewer, &[OBJECTS, NAMED_OWNERS, COLLECT]),
 ];
 
 /// The rows of the commands that exist.
