@@ -261,7 +261,7 @@ impl Run<'_> {
                     ("the object has changed since it was judged".to_string(), false)
                 }
                 Err(WriteFailure::NotFound) => ("the object is gone".to_string(), false),
-                Err(WriteFailure::Refused(gap)) => (format!("refuses the patch: {}", gap.detail), false),
+                Err(WriteFailure::Refused(gap)) => (format!("refuses the patch: {}", gap.refusal()), false),
                 Err(WriteFailure::NoAnswer(gap)) => (format!("did not answer: {}", gap.detail), false),
             };
             view.server_says = Some(says);

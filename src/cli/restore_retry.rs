@@ -29,7 +29,7 @@ use crate::runbook::restore::parse_serial;
 ///
 /// Reads only. Judges by the condition, the annotation, the consumed and the observed serial and the Job together.
 ///
-/// Needs: get on the object, leases and pods; list on jobs and pods.
+/// Needs: get on the object, leases and pods; list on jobs and pods; for the cause of a failure what `jobs why` needs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf restore status terraformcluster/prod -n team-a
@@ -228,7 +228,8 @@ async fn take_back(run: &Run<'_>, resource_version: &str, present: bool) -> Resu
             Err(CommandError::failed(format!("{} was deleted meanwhile", object.resource())))
         }
         Err(WriteFailure::Refused(gap)) => {
-            Err(CommandError::failed("take the request back").caused_by(format!("the server refused: {}", gap.detail)))
+            Err(CommandError::failed("take the request back")
+                .caused_by(format!("the server refused: {}", gap.refusal())))
         }
         Err(WriteFailure::NoAnswer(gap)) => {
             Err(CommandError::failed("whether the request was taken back is not known")

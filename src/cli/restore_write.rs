@@ -31,7 +31,7 @@ impl Run<'_> {
                 }
                 Err(WriteFailure::Refused(gap)) => {
                     return Err(CommandError::failed(format!("ask for the restore of serial {serial}"))
-                        .caused_by(format!("the server refused: {}", gap.detail))
+                        .caused_by(format!("the server refused: {}", gap.refusal()))
                         .hint(format!(
                             "run `kubectl auth can-i patch {} -n {}`",
                             resource(self.object.kind).qualified(),

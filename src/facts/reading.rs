@@ -46,6 +46,16 @@ pub struct Permission {
     pub namespace: String,
 }
 
+impl Gap {
+    /// The source's own words with the permission that they are about, for a write that was refused.
+    pub fn refusal(&self) -> String {
+        match &self.permission {
+            Some(Permission { verb, resource, .. }) => format!("{} (needs {verb} {resource})", self.detail),
+            None => self.detail.clone(),
+        }
+    }
+}
+
 impl GapReason {
     /// One or two words for people and for JSON.
     pub fn as_str(self) -> &'static str {

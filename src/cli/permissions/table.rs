@@ -138,6 +138,8 @@ const REASONS: &[Right] = &[
 ];
 /// The steps of a Job that runs, for whoever waits for it.
 const STEPS: &[Right] = &[better(needs("", "pods/log", &["get"]))];
+/// Why a restore failed is told as `jobs why` tells it.
+const FAILED: &[Right] = &[better(needs("", "events", &["list"]))];
 const STATE: &[Right] = &[needs("", "secrets", &["get", "list"])];
 /// The payloads only for sizes.
 const BACKUPS: &[Right] = &[needs("", "secrets", &["list"]), better(needs("", "secrets", &["get"]))];
@@ -203,9 +205,9 @@ pub const ROWS: &[Row] = &[
     row("backups diff", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("backups save", Viewer, &[OBJECT, NAMED_OWNERS, STATE]),
     row("state inspect", Viewer, &[OBJECT, NAMED_OWNERS, STATE, REASONS]),
-    row("restore", Operator, &[OBJECTS, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS]),
-    row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LEASE, STEPS]),
-    row("restore retry", Operator, &[OBJECT, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS]),
+    row("restore", Operator, &[OBJECTS, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS, FAILED, CAUSES]),
+    row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LEASE, STEPS, FAILED, CAUSES]),
+    row("restore retry", Operator, &[OBJECT, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS, FAILED, CAUSES]),
     row("claim list", Viewer, &[SEE_CLAIMS]),
     row("claim inspect", Viewer, &[NAMED_OWNERS, LEASE]),
     row("claim reclaim", Operator, &[NAMED_OWNERS, FREE_CLAIM]),

@@ -36,6 +36,20 @@ const CHANGING: &[&str] = &[
     "delete jobs.batch",
 ];
 
+/// Rights by which `jobs why` tells a cause, and a restore that failed with it; each is proved with `jobs why`.
+const CAUSES: &[&str] = &[
+    "get jobs.batch",
+    "get leases.coordination.k8s.io",
+    "get pods",
+    "list pods",
+    "get secrets",
+    "list secrets",
+    "get configmaps",
+    "get nodes",
+    "list nodes",
+    "list events",
+];
+
 /// Processes at the same time.
 const THREADS: usize = 3;
 
@@ -155,7 +169,8 @@ fn may_be_quiet(command: &str, right: &Right) -> bool {
     let listed = QUIET.iter().any(|(of, named)| (of.is_empty() || *of == command) && *named == right.named());
     let needs_a_list = right.needed && right.verb == "list" && right.qualified.starts_with("terraform");
     let retried = command == "restore retry" && right.verb == "patch";
-    (listed && !needs_a_list) || retried || (changes && CHANGING.contains(&right.named().as_str()))
+    let of_a_cause = command.starts_with("restore") && !right.needed && CAUSES.contains(&right.named().as_str());
+    of_a_cause || (listed && !needs_a_list) || retried || (changes && CHANGING.contains(&right.named().as_str()))
 }
 
 /// What is wrong with the row of a command: with the whole Role and these lines, and with each verb less.
