@@ -4,6 +4,7 @@ use super::code::Code;
 use super::death::{from_event, from_node};
 use super::finding::{Evidence, Finding};
 use super::job_image;
+use super::job_memory;
 use super::job_outcome::Outcome;
 use super::job_start;
 use super::job_why::Case;
@@ -87,7 +88,7 @@ fn log_errors(case: &Case<'_>) -> Vec<Evidence> {
     log.errors.iter().map(|block| Evidence::new(format!("log of {}", log_place(case)), block.clone())).collect()
 }
 
-fn log_place(case: &Case<'_>) -> String {
+pub fn log_place(case: &Case<'_>) -> String {
     case.newest_pod().map_or("the pod".to_string(), |p| format!("Pod/{} container source", p.name))
 }
 
@@ -107,7 +108,7 @@ fn step_failed(case: &Case<'_>) -> Vec<Finding> {
     if let Some(outside) = from_outside(case) {
         findings.push(outside);
     }
-    findings.extend(memory(case));
+    findings.extend(job_memory::findings(case));
     let code = match step.as_deref() {
         _ if waited_for_lock(case, error) => Code::StateLockTimeout,
         Some("init") => Code::InitStepFailed,
@@ -115,8 +116,7 @@ fn step_failed(case: &Case<'_>) -> Vec<Finding> {
         Some("prepare" | "flags") => Code::PrepareFailed,
         _ => Code::StepFailed,
     };
-    let because = error.map(|e| e.summary.lines().next().unwrap_or_default().to_string()).filter(|s| !s.is_empty());
-    let because = because.unwrap_or_else(|| "no summary was left".to_string());
+    let because = because(case, error);
     let mut finding =
         job(case, code).with("step", step.unwrap_or_else(|| "unknown".to_string())).with("because", because);
     if let Some(seen) = step_evidence(case) {
@@ -124,6 +124,15 @@ fn step_failed(case: &Case<'_>) -> Vec<Finding> {
     }
     findings.push(with_error(case, finding));
     findings
+}
+
+/// The runner's summary; where it quotes no error of the runtime, the newest error block of the log instead.
+fn because(case: &Case<'_>, error: Option<&RunError>) -> String {
+    let summary = error.and_then(|e| e.summary.lines().next()).filter(|s| !s.is_empty());
+    let quotes = summary.is_some_and(|s| s.starts_with("Error: "));
+    let of_log = || case.log()?.errors.last()?.lines().next().map(str::to_string);
+    let found = if quotes { None } else { of_log() };
+    found.or(summary.map(str::to_string)).unwrap_or_else(|| "no summary was left".to_string())
 }
 
 /// The step that failed: what the error names, never simply the last one.
@@ -286,46 +295,9 @@ fn from_outside(case: &Case<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Memory: an OOM kill with any exit code, or a child process that was killed.
-fn memory(case: &Case<'_>) -> Option<Finding> {
-    let pod = case.newest_pod();
-    let oom = pod.and_then(|pod| {
-        pod.containers.iter().find_map(|c| match &c.state {
-            ContainerState::Terminated { reason, exit_code, finished, .. } if reason == "OOMKilled" => {
-                let list = if c.init { "initContainerStatuses" } else { "containerStatuses" };
-                let source = format!("Pod/{} .status.{list}[{}].state.terminated", pod.name, c.name);
-                let limit = c.memory_limit.clone();
-                let seen = Evidence::new(source, format!("OOMKilled, exit code {exit_code}")).at(*finished);
-                let memory = Evidence::new(
-                    format!("Pod/{} container {} memory limit", pod.name, c.name),
-                    limit.clone().unwrap_or_else(|| "none: the node ran out".to_string()),
-                );
-                Some(
-                    Finding::new(Code::OutOfMemory, seen)
-                        .seen(memory)
-                        .with("container", c.name.clone())
-                        .with("pod", pod.name.clone())
-                        .with("limit", limit.unwrap_or_else(|| "no limit".to_string())),
-                )
-            }
-            _ => None,
-        })
-    });
-    oom.or_else(|| {
-        let line = case.log()?.killed.clone()?;
-        let limit = pod.and_then(PodFacts::source).and_then(|c| c.memory_limit.clone());
-        let memory = limit.map(|l| Evidence::new("memory limit of container source", l));
-        Some(
-            Finding::new(Code::ChildKilled, Evidence::new(format!("log of {}", log_place(case)), line))
-                .seen_all(memory)
-                .with("job", case.job.name.clone()),
-        )
-    })
-}
-
 fn no_result(case: &Case<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = from_outside(case).into_iter().collect();
-    findings.extend(memory(case));
+    findings.extend(job_memory::findings(case));
     if !findings.is_empty() {
         return findings;
     }
@@ -376,6 +348,9 @@ fn no_result(case: &Case<'_>) -> Vec<Finding> {
         }
         if let Some(node) = &pod.node {
             finding = finding.with("node", node.clone());
+        }
+        if code == Code::KilledUnexplained {
+            finding = finding.seen_all(job_memory::usage(case, *finished));
         }
         return vec![finding.seen_all(log_errors(case))];
     }

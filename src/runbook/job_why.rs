@@ -35,7 +35,7 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(facts: &'a JobWhyFacts, run: &'a RunFacts, job: &'a JobFacts, now: Timestamp) -> Self {
+    pub fn new(facts: &'a JobWhyFacts, run: &'a RunFacts, job: &'a JobFacts, now: Timestamp) -> Self {
         let all = facts.pods.found().map(Vec::as_slice).unwrap_or_default();
         let pods = pods_of(all, &job.name);
         let newest = pods.first().copied();
@@ -112,11 +112,16 @@ pub fn diagnose(facts: &JobWhyFacts, ops: &[Operation], now: Timestamp) -> JobJu
     let mut explained = BTreeSet::new();
     for run in &facts.runs {
         gaps.extend(
-            [run.events.gap(), run.log.as_ref().and_then(Reading::gap), run.node.as_ref().and_then(Reading::gap)]
-                .into_iter()
-                .flatten()
-                .chain(&run.not_masked)
-                .cloned(),
+            [
+                run.events.gap(),
+                run.log.as_ref().and_then(Reading::gap),
+                run.node.as_ref().and_then(Reading::gap),
+                run.node_events.as_ref().and_then(Reading::gap),
+            ]
+            .into_iter()
+            .flatten()
+            .chain(&run.not_masked)
+            .cloned(),
         );
         let Some(job) = jobs.iter().find(|j| j.name == run.name) else {
             // Jobs that could not be listed are not gone.
@@ -166,7 +171,8 @@ fn is_only_running(found: &[Finding]) -> bool {
     found.iter().all(|f| f.code == Code::RunInProgress)
 }
 
-fn of_job(case: &Case<'_>) -> Vec<Finding> {
+/// The findings about one Job, most telling first.
+pub fn of_job(case: &Case<'_>) -> Vec<Finding> {
     let mut found = match case.outcome {
         Outcome::Suspended => vec![
             Finding::new(Code::JobSuspended, Evidence::new(format!("Job/{} .spec.suspend", case.job.name), "true"))

@@ -12,6 +12,7 @@ mod force_unlock_tests;
 pub mod job_end;
 pub mod job_focus;
 pub mod job_image;
+pub mod job_memory;
 pub mod job_outcome;
 pub mod job_slow;
 pub mod job_start;
@@ -27,6 +28,7 @@ pub mod lock_orphan;
 #[cfg(test)]
 mod lock_tests;
 pub mod lock_verdict;
+pub mod machine_jobs;
 pub mod next_attempt;
 pub mod next_run;
 pub mod policy;

@@ -103,6 +103,8 @@ const HISTORY: &[Right] = &[
     needs("", "events", &["list"]),
     better(anywhere(needs("", "namespaces", &["get"]))),
 ];
+/// Lists for a fleet; and the events on nodes, which are in namespace `default`.
+const RUNS: &[Right] = &[better(needs(CAPI, "clusters", &["list"])), better(anywhere(needs("", "events", &["list"])))];
 const LOGS: &[Right] = &[needs("", "pods/log", &["get"])];
 const STATE: &[Right] = &[needs("", "secrets", &["get", "list"])];
 /// A claim that is held while something is changed.
@@ -152,7 +154,7 @@ pub const ROWS: &[Row] = &[
     row("completion", Viewer, &[]),
     row("permissions", Viewer, &[]),
     row("permissions check", Viewer, &[]),
-    row("jobs why", Viewer, &[OBJECTS, OWNERS, LOCKS, PLANS, LOGS]),
+    row("jobs why", Viewer, &[OBJECTS, OWNERS, LOCKS, PLANS, RUNS, LOGS]),
     row("jobs list", Viewer, &[OBJECTS, OWNERS, HISTORY]),
     row("jobs logs", Viewer, &[OBJECTS, OWNERS, HISTORY, LOGS]),
     row("jobs timeline", Viewer, &[OBJECTS, OWNERS, HISTORY, STATE]),
