@@ -60,7 +60,10 @@ pub async fn read_run(
     let (log, not_masked) = log.flatten().unzip();
     let killed = full && newest.is_some_and(|pod| was_killed(pod, log.as_ref()));
     let node_events = match newest.and_then(|p| p.node.as_deref()).filter(|_| killed) {
-        Some(node) => Some(source.events(NODE_EVENTS, "Node", node).await),
+        Some(node) => Some(match source.events(NODE_EVENTS, "Node", node).await {
+            Reading::Unreadable(gap) => Reading::Unreadable(Gap { what: format!("Events on Node {node}"), ..gap }),
+            read => read,
+        }),
         None => None,
     };
     RunFacts {

@@ -8,7 +8,7 @@ use super::lock::read_lock_facts;
 use super::machine_jobs::read_machine_jobs;
 use super::objects::read_object;
 use super::pods::{read_pods_of_job, read_pods_of_object};
-use super::run_source::{RunLists, Source, waits_for_lease};
+use super::run_source::{RunLists, Source};
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{Operation, cluster_lease, run_lease};
 use crate::facts::job::JobFacts;
@@ -18,6 +18,10 @@ use crate::facts::pod::PodFacts;
 use crate::facts::reading::Reading;
 use crate::runbook::job_focus::{bad_conditions, focus};
 use crate::runbook::job_outcome::{pods_of, with_marks};
+
+/// The reasons of waits for a lease.
+pub const RUN_LEASE: &str = "WaitingForRunLease";
+pub const CLUSTER_LEASE: &str = "WaitingForClusterOperation";
 
 /// How much is read.
 #[derive(Debug, Clone)]
@@ -164,11 +168,14 @@ async fn read_around(
 }
 
 async fn read_leases(source: Source<'_>, object: &ObjectRef, about: &ObjectFacts, depth: &Depth) -> Vec<LeaseWait> {
-    if !bad_conditions(about, &depth.ops).iter().any(|c| waits_for_lease(&c.reason)) {
-        return Vec::new();
-    }
-    let mut names = vec![run_lease(&object.suffix())];
-    names.extend(about.cluster_name.as_ref().map(|cluster| cluster_lease(&object.namespace, cluster)));
+    let bad = bad_conditions(about, &depth.ops);
+    let waits_for = |reason: &str| bad.iter().any(|c| c.reason == reason);
+    let run = waits_for(RUN_LEASE).then(|| run_lease(&object.suffix()));
+    // A cluster waits for both under one reason.
+    let both = object.kind == WorkloadKind::Cluster && run.is_some();
+    let cluster = about.cluster_name.as_ref().filter(|_| both || waits_for(CLUSTER_LEASE));
+    let cluster = cluster.map(|cluster| cluster_lease(&object.namespace, cluster));
+    let names: Vec<String> = run.into_iter().chain(cluster).collect();
     futures::future::join_all(names.iter().map(|name| source.lease_wait(&object.namespace, name))).await
 }
 

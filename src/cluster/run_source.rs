@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::api::{Api, EVENTS, Form, JOBS, LEASES, NODES, PODS, Resource, SECRETS, Selector};
 use super::clusters::{read_owner_cluster, read_owner_clusters};
 use super::events::{facts_from_event, read_events};
+use super::job_why::{CLUSTER_LEASE, RUN_LEASE};
 use super::jobs::{JobKey, facts_from_job, owner_of_job, read_all_jobs};
 use super::json::{label, name, owned};
 use super::nodes::{facts_from_node, read_node};
@@ -84,7 +85,10 @@ async fn list_more(
     objects: &[(ObjectRef, ObjectFacts)],
     pods: &Reading<HashMap<JobKey, Vec<PodFacts>>>,
 ) -> MoreLists {
-    let waits = objects.iter().flat_map(|(_, about)| &about.conditions).any(|c| waits_for_lease(&c.reason));
+    let waits = objects
+        .iter()
+        .flat_map(|(_, about)| &about.conditions)
+        .any(|c| [RUN_LEASE, CLUSTER_LEASE].contains(&c.reason.as_str()));
     let has_plan = objects.iter().any(|(_, about)| about.pending_plan.is_some());
     let asks_node = pods.found().is_some_and(|map| map.values().flatten().any(node_matters));
     let everything = Selector::default();
@@ -132,11 +136,6 @@ async fn list_events(api: &Api, namespace: Option<&str>) -> Reading<HashMap<Abou
             map
         })
     })
-}
-
-/// Whether a reason says that a lease is waited for.
-pub fn waits_for_lease(reason: &str) -> bool {
-    matches!(reason, "WaitingForRunLease" | "WaitingForClusterOperation")
 }
 
 /// The node is asked when something suggests that the pod's end has to do with it.

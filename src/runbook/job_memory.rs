@@ -57,8 +57,10 @@ fn out_of_memory(case: &Case<'_>, pod: &PodFacts) -> Option<Finding> {
     );
     let seen = Evidence::new(source, format!("OOMKilled, exit code {exit_code}")).at(finished);
     let mut usage = usage(case, finished);
-    if usage.is_empty() {
-        usage.push(Evidence::new("memory in use at the end", unknown(case, pod)));
+    match usage.len() {
+        0 => usage.push(Evidence::new("memory in use at the end", unknown(case, pod))),
+        1 => usage.push(Evidence::new("memory in use at the end", "unknown: the event names no size")),
+        _ => {}
     }
     Some(
         Finding::new(Code::OutOfMemory, seen)

@@ -572,6 +572,7 @@ fn the_use_of_memory_is_known_only_from_a_kill_near_in_time() {
         41,
     )]));
     assert!(evidence.iter().any(|(source, _)| source == "Event SystemOOM on Node/node-1"), "{evidence:?}");
+    assert!(evidence.iter().any(|(_, value)| value == "unknown: the event names no size"), "{evidence:?}");
     let evidence = out_of_memory(Reading::Unreadable(gap("Events in default")));
     assert!(evidence.iter().any(|(_, value)| value.contains("could not be read")), "{evidence:?}");
 }

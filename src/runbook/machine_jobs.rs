@@ -23,7 +23,9 @@ pub fn findings(facts: &JobWhyFacts, mut wait: Finding, now: Timestamp, gaps: &m
                 wait = wait.seen(Evidence::new(source, stands(&case)).at(case.job.started.or(case.job.created)));
                 stuck.extend(not_getting_on(&case, named));
             }
-            Reading::Absent => wait = wait.seen(Evidence::new(source, "not found, so no longer in the way")),
+            Reading::Absent => {
+                wait = wait.seen(Evidence::new(source, "not found; only a pod of it that still runs can be in the way"))
+            }
             Reading::Unreadable(gap) => gaps.push(gap.clone()),
         }
     }
@@ -43,7 +45,12 @@ fn stands(case: &Case<'_>) -> String {
     let what = format!("{} of {}", job.op.map_or("run", |op| op.as_str()), case.facts.object.resource());
     let since = |at: Option<Timestamp>| at.map_or("an unknown time".to_string(), |at| ago(at, case.now));
     if let Some(at) = job.finished.filter(|_| !case.job_is_unfinished()) {
-        return format!("{what}: {} {} ago, so no longer in the way", case.outcome.as_str(), ago(at, case.now));
+        let then = match (case.pods.iter().all(|p| p.has_ended()), case.pods_are_known()) {
+            (true, true) => "so no longer in the way",
+            (false, _) => "but a pod of it has not ended and keeps its Lease held",
+            (true, false) => "and whether its pods have ended is not known",
+        };
+        return format!("{what}: {} {} ago, {then}", case.outcome.as_str(), ago(at, case.now));
     }
     let started = case.newest_pod().and_then(PodFacts::source_started);
     let until = job.started.zip(job.active_deadline_seconds).map(|(start, limit)| {

@@ -414,7 +414,7 @@ fn every_cause_and_its_next_attempt_are_right_on_a_real_api_server() {
 fn the_fleet_is_worst_first_and_takes_the_alerts_labels() {
     let ns = ground().namespace("fleet-jobs");
     cluster(&ns, "prod");
-    write_all(&ns);
+    let expected = write_all(&ns);
     machine(&ns, "fine", &[condition("ApplyJobSucceeded", "True", "ApplySucceeded")], json!({}));
     let ran = captf(&ns, "jobs why -o json -v 6");
     let report = ran.json();
@@ -431,6 +431,14 @@ fn the_fleet_is_worst_first_and_takes_the_alerts_labels() {
     let ranks: Vec<i32> = items.iter().map(rank).collect();
     assert!(ranks.is_sorted_by(|a, b| a >= b), "{ranks:?}");
     assert!(!ran.requests().iter().any(|r| r.contains("/log?")), "a fleet reads no logs: {:?}", ran.requests());
+    // Out of lists the causes are the same as one by one.
+    for item in items {
+        let one = expected.iter().find(|e| item["object"]["name"] == e.machine).expect("it was written");
+        assert_eq!(item["runs"]["cause"]["code"], one.code, "{}", one.machine);
+    }
+    // Lists, however many objects there are: 3 kinds, Jobs, pods, Clusters, TerraformClusters, events on two kinds,
+    // leases and nodes.
+    assert!(items.len() > 25 && ran.requests().len() <= 12, "{} of {:?}", items.len(), ran.requests());
     let drift = captf(&ns, "jobs why --op drift --kind TerraformMachine -o name");
     let mut listed: Vec<&str> = drift.stdout.lines().collect();
     listed.sort_unstable();

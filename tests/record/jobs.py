@@ -360,7 +360,8 @@ def memory(s):
     def failed(name, on, state, log=None):
         owner = obj(s, name, apply_failed(name, "ended without a result"), status={"lastRun": last_run(name_of(M, name, "apply", 1), "apply")})
         put_job(s, owner, ended="Failed", **BACKOFF)
-        put_pod(s, owner, phase="Failed", state=state, on=on, change=lambda p: p["spec"]["containers"][0].update({"resources": {"limits": {"memory": "2Gi"}}}))
+        put_pod(s, owner, phase="Failed", state=state, on=on)
+        s.put(event("Pod", name_of(M, name, "apply", 1) + "-x7k2p", "Started", "Started container source", minutes=4))
         if log:
             s.logs[name_of(M, name, "apply", 1) + "-x7k2p", "source"] = log
     for node_name in ("node-2", "node-3", "node-4"):
