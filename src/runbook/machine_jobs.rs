@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::code::Code;
 use super::finding::{Evidence, Finding, Severity};
+use super::job_case::Case;
 use super::job_outcome::Outcome;
-use super::job_why::{Case, main_cause, of_job};
+use super::job_why::{main_cause, of_job};
 use crate::captf::time::{seconds_between, short_duration, utc};
 use crate::facts::job_why::{JobWhyFacts, NamedJob};
 use crate::facts::pod::PodFacts;
