@@ -8,7 +8,7 @@ use crate::facts::lease::{Holder, LockLease};
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::Gap;
 use crate::runbook::finding::{Finding, Severity, Values};
-use crate::runbook::job_why::RunSummary;
+use crate::runbook::job_case::RunSummary;
 use crate::runbook::lock_inspect::WaitingJob;
 use crate::runbook::lock_verdict::differing_id;
 use crate::runbook::next_attempt::Attempt;

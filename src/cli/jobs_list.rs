@@ -13,7 +13,7 @@ use crate::cluster::job_why::{Depth, read_job_history};
 use crate::facts::reading::Reading;
 use crate::output::stderr_line;
 use crate::report::{Item, ItemObject, Report, Runs};
-use crate::runbook::job_why::history;
+use crate::runbook::job_case::history;
 
 /// List an object's Jobs, newest first: outcome, whether it counts, duration, why
 ///

@@ -3,25 +3,26 @@
 
 use super::api::Api;
 use super::clusters::parent_of;
+use super::job_run::{read_run, touches_lock};
 use super::jobs::{JobKey, jobs_of, read_labelled_jobs};
 use super::lock::read_lock_facts;
+use super::machine_jobs::read_machine_jobs;
 use super::objects::read_object;
 use super::pods::{read_pods_of_job, read_pods_of_object};
-use super::run_logs::read_log_facts;
-use super::run_source::{RunLists, Source, node_matters, waits_for_lease};
+use super::run_source::{RunLists, Source};
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{Operation, cluster_lease, run_lease};
-use crate::captf::run_log::names_state_lock;
-use crate::facts::event::EventFacts;
-use crate::facts::job::{JobFacts, JobOutcome};
-use crate::facts::job_why::{JobWhyFacts, LeaseWait, RunFacts};
+use crate::facts::job::JobFacts;
+use crate::facts::job_why::{JobWhyFacts, LeaseWait};
 use crate::facts::object::{ObjectFacts, ObjectRef};
-use crate::facts::pod::{ContainerState, PodFacts};
-use crate::facts::reading::{Gap, Reading};
-use crate::facts::run::LogFacts;
-use crate::runbook::job_focus::{Focus, bad_conditions, focus};
+use crate::facts::pod::PodFacts;
+use crate::facts::reading::Reading;
+use crate::runbook::job_focus::{bad_conditions, focus};
 use crate::runbook::job_outcome::{pods_of, with_marks};
-use crate::runbook::job_start::missing_object;
+
+/// The reasons of waits for a lease.
+pub const RUN_LEASE: &str = "WaitingForRunLease";
+pub const CLUSTER_LEASE: &str = "WaitingForClusterOperation";
 
 /// How much is read.
 #[derive(Debug, Clone)]
@@ -84,11 +85,12 @@ async fn complete(
     let known = pods.found().map(Vec::as_slice).unwrap_or_default();
     let jobs = jobs.map(|jobs| marked(jobs, known));
     let chosen = focus(object, &about, jobs.found().map(Vec::as_slice).unwrap_or_default(), &depth.ops, depth.full);
-    let runs = chosen.iter().map(|f| read_run(source, object, f, &jobs, known, depth));
-    let (runs, around, leases, plan) = tokio::join!(
+    let runs = chosen.iter().map(|f| read_run(source, &object.namespace, f, &jobs, known, depth.full));
+    let (runs, around, leases, machine_jobs, plan) = tokio::join!(
         futures::future::join_all(runs),
         read_around(source, object, &about),
         read_leases(source, object, &about, depth),
+        read_machine_jobs(source, object, &about, depth),
         async {
             match &about.pending_plan {
                 Some(plan) => Some(source.plan(&object.namespace, plan).await),
@@ -110,6 +112,7 @@ async fn complete(
         owner_cluster,
         terraform_cluster,
         leases,
+        machine_jobs,
         plan,
         lock,
         live: depth.live,
@@ -140,89 +143,6 @@ async fn with_pods_by_name(
     Reading::Found(known)
 }
 
-async fn read_run(
-    source: Source<'_>,
-    object: &ObjectRef,
-    focus: &Focus,
-    jobs: &Reading<Vec<JobFacts>>,
-    pods: &[PodFacts],
-    depth: &Depth,
-) -> RunFacts {
-    let namespace = &object.namespace;
-    let newest = pods_of(pods, &focus.job).first().copied();
-    let job = jobs.found().and_then(|all| all.iter().find(|j| j.name == focus.job));
-    let (on_job, on_pod, node, log) = tokio::join!(
-        source.events(namespace, "Job", &focus.job),
-        async {
-            match newest {
-                Some(pod) => source.events(namespace, "Pod", &pod.name).await,
-                None => Reading::Found(Vec::new()),
-            }
-        },
-        async {
-            match newest.and_then(|p| p.node.as_deref().filter(|_| node_matters(p))) {
-                Some(node) => Some(source.node(node).await),
-                None => None,
-            }
-        },
-        read_log(source.api, namespace, newest, job, depth),
-    );
-    let events = on_job.and_then(|mut events| {
-        on_pod.map(|more| {
-            events.extend(more);
-            events.sort_by_key(|e| std::cmp::Reverse(e.at));
-            events
-        })
-    });
-    let missing = newest.and_then(|p| missing_of(p, events.found().map(Vec::as_slice).unwrap_or_default()));
-    let missing_now = match missing {
-        Some(missing) => source.exists(namespace, &missing).await.map(|there| (missing, there)),
-        None => None,
-    };
-    let (log, not_masked) = log.unzip();
-    RunFacts {
-        condition: focus.condition.clone(),
-        events,
-        node,
-        log,
-        not_masked: not_masked.unwrap_or_default(),
-        missing_now,
-        ..RunFacts::named(&focus.job)
-    }
-}
-
-async fn read_log(
-    api: &Api,
-    namespace: &str,
-    pod: Option<&PodFacts>,
-    job: Option<&JobFacts>,
-    depth: &Depth,
-) -> Option<(Reading<LogFacts>, Vec<Gap>)> {
-    let pod = pod.filter(|_| depth.full)?;
-    job.filter(|j| j.outcome != JobOutcome::Succeeded)?;
-
-    let init_failed = pod.containers.iter().find(|c| {
-        c.init
-            && c.name == "runner"
-            && matches!(c.state, ContainerState::Terminated { exit_code, .. } if exit_code != 0)
-    });
-    let container = match (init_failed, pod.source_started()) {
-        (Some(_), _) => "runner",
-        (None, Some(_)) => "source",
-        (None, None) => return None,
-    };
-    Some(read_log_facts(api, namespace, pod, container).await)
-}
-
-fn missing_of(pod: &PodFacts, events: &[EventFacts]) -> Option<String> {
-    let of_state = pod.containers.iter().find_map(|c| match &c.state {
-        ContainerState::Waiting { message, .. } => missing_object(message),
-        _ => None,
-    });
-    let of_event = || events.iter().filter(|e| e.reason == "FailedMount").find_map(|e| missing_object(&e.message));
-    of_state.or_else(of_event)
-}
-
 /// The Cluster, and the TerraformCluster from which a machine or pool inherits.
 async fn read_around(
     source: Source<'_>,
@@ -246,26 +166,15 @@ async fn read_around(
 }
 
 async fn read_leases(source: Source<'_>, object: &ObjectRef, about: &ObjectFacts, depth: &Depth) -> Vec<LeaseWait> {
-    if !bad_conditions(about, &depth.ops).iter().any(|c| waits_for_lease(&c.reason)) {
-        return Vec::new();
-    }
-    let mut names = vec![run_lease(&object.suffix())];
-    names.extend(about.cluster_name.as_ref().map(|cluster| cluster_lease(&object.namespace, cluster)));
+    let bad = bad_conditions(about, &depth.ops);
+    let waits_for = |reason: &str| bad.iter().any(|c| c.reason == reason);
+    let run = waits_for(RUN_LEASE).then(|| run_lease(&object.suffix()));
+    // A cluster waits for both under one reason.
+    let both = object.kind == WorkloadKind::Cluster && run.is_some();
+    let cluster = about.cluster_name.as_ref().filter(|_| both || waits_for(CLUSTER_LEASE));
+    let cluster = cluster.map(|cluster| cluster_lease(&object.namespace, cluster));
+    let names: Vec<String> = run.into_iter().chain(cluster).collect();
     futures::future::join_all(names.iter().map(|name| source.lease_wait(&object.namespace, name))).await
-}
-
-/// Whether a run failed on the lock or waits for it, so that the lock has to be judged beside it.
-fn touches_lock(about: &ObjectFacts, runs: &[RunFacts], pods: &[PodFacts]) -> bool {
-    let by_log =
-        runs.iter().any(|r| r.log.as_ref().and_then(Reading::found).is_some_and(|l| l.waits_for_lock || l.lock_error));
-    let error = about.last_run.as_ref().and_then(|r| r.error.as_ref());
-    let by_status = error.is_some_and(|e| names_state_lock(&e.summary) || e.step.as_deref() == Some("force-unlock"));
-    let by_result = runs
-        .iter()
-        .flat_map(|r| pods_of(pods, &r.name))
-        .filter_map(|p| p.result.found()?.error.as_ref())
-        .any(|e| names_state_lock(&e.summary));
-    by_log || by_status || by_result || about.has("StateReadable", "False", "StateLocked")
 }
 
 /// The object with its Jobs and pods alone: what a list or a timeline needs.
@@ -275,19 +184,7 @@ pub async fn read_job_history(api: &Api, object: &ObjectRef, depth: &Depth) -> R
     about.map(|about| {
         let known = pods.found().map(Vec::as_slice).unwrap_or_default();
         let jobs = jobs.map(|jobs| marked(jobs_of(jobs, &about.uid), known));
-        JobWhyFacts {
-            object: object.clone(),
-            about,
-            jobs,
-            pods: pods.clone(),
-            runs: Vec::new(),
-            owner_cluster: None,
-            terraform_cluster: None,
-            leases: Vec::new(),
-            plan: None,
-            lock: None,
-            live: depth.live,
-        }
+        JobWhyFacts { jobs, pods: pods.clone(), live: depth.live, ..JobWhyFacts::of(object.clone(), about) }
     })
 }
 

@@ -58,6 +58,17 @@ pub async fn read_all_jobs(api: &Api, namespace: Option<&str>) -> Reading<HashMa
     })
 }
 
+/// The object that controls a Job, by its reference, or by its labels where there is none.
+pub fn owner_of_job(job: &Value) -> Option<ObjectRef> {
+    let by_reference = items(job, &["metadata", "ownerReferences"]).iter().find_map(|r| {
+        let kind = WorkloadKind::from_kind(text(r, &["kind"])?)?;
+        is_set(r, &["controller"]).then(|| (kind, text(r, &["name"]).unwrap_or_default()))
+    });
+    let by_label = || Some((WorkloadKind::from_kind(label(job, keys::OWNER_KIND)?)?, label(job, keys::OWNER_NAME)?));
+    let (kind, name) = by_reference.or_else(by_label)?;
+    Some(ObjectRef { kind, namespace: owned(job, &["metadata", "namespace"]), name: name.to_string() })
+}
+
 /// The labels under which a Job is found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobKey {

@@ -136,7 +136,10 @@ fn containers_of(value: &Value, spec: &str, status: &str, init: bool) -> Vec<Con
                 image_id: by_name(statuses, &name)
                     .and_then(|s| text(&s, &["imageID"]).map(str::to_string))
                     .filter(|id| !id.is_empty()),
-                memory_limit: of_spec(&["resources", "limits", "memory"]),
+                // What the kubelet gave it, which a resize in place changes, before what the spec asks for.
+                memory_limit: by_name(statuses, &name)
+                    .and_then(|s| text(&s, &["resources", "limits", "memory"]).map(str::to_string))
+                    .or_else(|| of_spec(&["resources", "limits", "memory"])),
                 state,
                 name,
             }

@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 
-use super::api::{Api, EVENTS, Form, LEASES, NODES, PODS, Resource, SECRETS, Selector};
+use super::api::{Api, EVENTS, Form, JOBS, LEASES, NODES, PODS, Resource, SECRETS, Selector};
 use super::clusters::{read_owner_cluster, read_owner_clusters};
 use super::events::{facts_from_event, read_events};
-use super::jobs::{JobKey, read_all_jobs};
+use super::job_why::{CLUSTER_LEASE, RUN_LEASE};
+use super::jobs::{JobKey, facts_from_job, owner_of_job, read_all_jobs};
 use super::json::{label, name, owned};
 use super::nodes::{facts_from_node, read_node};
 use super::objects::{read_object, read_objects};
 use super::plans::{read_plan, read_plans};
-use super::pods::facts_from_pod;
+use super::pods::{facts_from_pod, read_pods_of_job};
 use super::run_leases::{facts_from_run_lease, read_lease_wait};
 use crate::captf::keys;
 use crate::captf::kind::WorkloadKind;
@@ -84,7 +85,10 @@ async fn list_more(
     objects: &[(ObjectRef, ObjectFacts)],
     pods: &Reading<HashMap<JobKey, Vec<PodFacts>>>,
 ) -> MoreLists {
-    let waits = objects.iter().flat_map(|(_, about)| &about.conditions).any(|c| waits_for_lease(&c.reason));
+    let waits = objects
+        .iter()
+        .flat_map(|(_, about)| &about.conditions)
+        .any(|c| [RUN_LEASE, CLUSTER_LEASE].contains(&c.reason.as_str()));
     let has_plan = objects.iter().any(|(_, about)| about.pending_plan.is_some());
     let asks_node = pods.found().is_some_and(|map| map.values().flatten().any(node_matters));
     let everything = Selector::default();
@@ -107,7 +111,8 @@ async fn list_more(
     MoreLists { events, owner_clusters, terraform_clusters, leases, plans, nodes }
 }
 
-async fn wanted<T>(wanted: bool, read: impl Future<Output = T>) -> Option<T> {
+/// Reads only what is wanted.
+pub async fn wanted<T>(wanted: bool, read: impl Future<Output = T>) -> Option<T> {
     if wanted { Some(read.await) } else { None }
 }
 
@@ -131,11 +136,6 @@ async fn list_events(api: &Api, namespace: Option<&str>) -> Reading<HashMap<Abou
             map
         })
     })
-}
-
-/// Whether a reason says that a lease is waited for.
-pub fn waits_for_lease(reason: &str) -> bool {
-    matches!(reason, "WaitingForRunLease" | "WaitingForClusterOperation")
 }
 
 /// The node is asked when something suggests that the pod's end has to do with it.
@@ -176,7 +176,9 @@ impl<'a> Source<'a> {
 
     /// Events about an object, newest first.
     pub async fn events(&self, namespace: &str, kind: &str, name: &str) -> Reading<Vec<EventFacts>> {
-        let Some(more) = self.more() else { return read_events(self.api, namespace, kind, name).await };
+        let Some(more) = self.more().filter(|_| kind != "Node") else {
+            return read_events(self.api, namespace, kind, name).await;
+        };
         match entry(&more.events, &(namespace.to_string(), kind.to_string(), name.to_string())) {
             Reading::Absent => Reading::Found(Vec::new()),
             known => known,
@@ -229,10 +231,30 @@ impl<'a> Source<'a> {
         }
         let holder = lease_read.found().map(|l| l.holder.clone()).filter(|h| !h.is_empty());
         let (holder, holder_pods) = match holder {
-            Some(job) => (lists.job(namespace, &job), lists.pods_of_job(namespace, &job)),
+            Some(job) => (lists.job(namespace, &job).map(|(_, facts)| facts), lists.pods_of_job(namespace, &job)),
             None => (Reading::Absent, Reading::Absent),
         };
         LeaseWait { name: lease.to_string(), lease: lease_read, holder, holder_pods }
+    }
+
+    /// A Job by its name, with the object that it belongs to.
+    pub async fn job_with_owner(&self, namespace: &str, job: &str) -> Reading<(Option<ObjectRef>, JobFacts)> {
+        if let Some(lists) = self.lists {
+            let of_labels = |key: &JobKey| {
+                Some(ObjectRef { kind: key.kind, namespace: key.namespace.clone(), name: key.owner.clone() })
+            };
+            return lists.job(namespace, job).map(|(key, facts)| (of_labels(&key), facts));
+        }
+        let read = self.api.get(&JOBS, Some(namespace), job).await;
+        read.map(|value| (owner_of_job(&value), facts_from_job(&value)))
+    }
+
+    /// The pods of a Job, newest first.
+    pub async fn pods_of_job(&self, namespace: &str, job: &str) -> Reading<Vec<PodFacts>> {
+        match self.lists {
+            Some(lists) => lists.pods_of_job(namespace, job),
+            None => read_pods_of_job(self.api, namespace, job).await,
+        }
     }
 
     /// Whether a Secret or ConfigMap is there. It is read as a row of a table, so no value comes along; for a
@@ -252,12 +274,15 @@ impl<'a> Source<'a> {
 
 impl RunLists {
     /// A Job by its name.
-    fn job(&self, namespace: &str, job: &str) -> Reading<JobFacts> {
+    fn job(&self, namespace: &str, job: &str) -> Reading<(JobKey, JobFacts)> {
         match &self.jobs {
             Reading::Found(map) => {
-                let inside = map.iter().filter(|(key, _)| key.namespace == namespace).flat_map(|(_, jobs)| jobs);
-                let found = inside.map(|(_, facts)| facts).find(|f| f.name == job);
-                found.cloned().map_or(Reading::Absent, Reading::Found)
+                let mut inside = map.iter().filter(|(key, _)| key.namespace == namespace);
+                let found = inside.find_map(|(key, jobs)| {
+                    let (_, facts) = jobs.iter().find(|(_, facts)| facts.name == job)?;
+                    Some((key.clone(), facts.clone()))
+                });
+                found.map_or(Reading::Absent, Reading::Found)
             }
             Reading::Absent => Reading::Absent,
             Reading::Unreadable(gap) => Reading::Unreadable(gap.clone()),

@@ -23,9 +23,38 @@ pub struct JobWhyFacts {
     /// The TerraformCluster from which a machine or pool inherits.
     pub terraform_cluster: Option<Reading<ObjectFacts>>,
     pub leases: Vec<LeaseWait>,
+    /// Jobs of machines and pools for which the cluster waits, a few of them.
+    pub machine_jobs: Vec<NamedJob>,
     pub plan: Option<Reading<PlanFacts>>,
     pub lock: Option<LockFacts>,
     pub live: bool,
+}
+
+impl JobWhyFacts {
+    /// An object of which nothing but itself has been read.
+    pub fn of(object: ObjectRef, about: ObjectFacts) -> Self {
+        Self {
+            object,
+            about,
+            jobs: Reading::Found(Vec::new()),
+            pods: Reading::Found(Vec::new()),
+            runs: Vec::new(),
+            owner_cluster: None,
+            terraform_cluster: None,
+            leases: Vec::new(),
+            machine_jobs: Vec::new(),
+            plan: None,
+            lock: None,
+            live: true,
+        }
+    }
+}
+
+/// A Job of another object, with that object's facts as far as they are about the Job. `Absent` = no such Job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedJob {
+    pub job: String,
+    pub run: Reading<Box<JobWhyFacts>>,
 }
 
 /// One Job that is triaged. It may be gone already.
@@ -37,6 +66,8 @@ pub struct RunFacts {
     /// Events on the Job and on its newest pod, newest first.
     pub events: Reading<Vec<EventFacts>>,
     pub node: Option<Reading<NodeFacts>>,
+    /// Events on that node, newest first; read when something was killed.
+    pub node_events: Option<Reading<Vec<EventFacts>>>,
     pub log: Option<Reading<LogFacts>>,
     /// Secrets whose values the log could not be searched for, so that it is masked by pattern alone.
     pub not_masked: Vec<Gap>,
@@ -52,6 +83,7 @@ impl RunFacts {
             condition: None,
             events: Reading::Found(Vec::new()),
             node: None,
+            node_events: None,
             log: None,
             not_masked: Vec::new(),
             missing_now: None,

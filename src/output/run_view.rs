@@ -7,8 +7,9 @@ use super::view::EvidenceView;
 use crate::captf::time::{relative, utc};
 use crate::report::{RunLog, Runs};
 use crate::runbook::finding::{Evidence, Finding};
+use crate::runbook::job_case::RunSummary;
 use crate::runbook::job_outcome::Outcome;
-use crate::runbook::job_why::{RunSummary, main_cause, waiting_may_cure};
+use crate::runbook::job_why::{main_cause, waiting_may_cure};
 use crate::runbook::next_attempt::{Attempt, AttemptState};
 use crate::runbook::timeline::{Entry, Lane};
 

@@ -287,6 +287,8 @@ codes! {
     // lock force-unlock: how it ended
     UnlockDone              "unlock-done"                   Info    "force-unlock";
     UnlockSomeoneWasFirst   "unlock-someone-was-first"      Warning "force-unlock";
+    // jobs why: who a cluster waits for
+    MachineOperationStuck   "machine-operation-stuck"       Warning "slow-jobs";
 }
 
 impl Code {

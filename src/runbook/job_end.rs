@@ -1,21 +1,20 @@
 //! Why a Job that ran has failed: its step, its deadline, what ended it from outside, memory, or nothing said.
 
 use super::code::Code;
-use super::death::{from_event, from_node};
+use super::death::from_event;
 use super::finding::{Evidence, Finding};
+use super::job_case::Case;
+use super::job_deadline;
 use super::job_image;
+use super::job_memory;
 use super::job_outcome::Outcome;
+use super::job_outside;
 use super::job_start;
-use super::job_why::Case;
 use crate::captf::run_log::names_state_lock;
 use crate::captf::time::{seconds_between, short_duration, short_millis, utc};
 use crate::facts::event::EventFacts;
 use crate::facts::pod::{ContainerState, PodFacts};
-use crate::facts::reading::Reading;
 use crate::facts::run::{LogFacts, RunError};
-
-/// A call that has not come back for this share of the deadline hangs rather than being one of many.
-const HUNG_SHARE: i64 = 2;
 
 /// The causes of a finished Job that failed, most telling first.
 pub fn findings(case: &Case<'_>) -> Vec<Finding> {
@@ -26,9 +25,11 @@ pub fn findings(case: &Case<'_>) -> Vec<Finding> {
         Outcome::ImagePull => {
             case.newest_pod().map(|p| job_image::findings(case.job, p, case.events)).unwrap_or_default()
         }
-        Outcome::Deadline => deadline(case),
+        Outcome::Deadline => job_deadline::deadline(case),
         Outcome::ImageInvalid => vec![with_error(case, job(case, Code::ImageLayoutWrong))],
-        Outcome::Interrupted => vec![from_outside(case).unwrap_or_else(|| job(case, Code::RunInterrupted))],
+        Outcome::Interrupted => {
+            vec![job_outside::from_outside(case).unwrap_or_else(|| job(case, Code::RunInterrupted))]
+        }
         Outcome::StepFailed => step_failed(case),
         Outcome::NoResult => no_result(case),
         _ => Vec::new(),
@@ -36,7 +37,7 @@ pub fn findings(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// A finding whose first evidence is how the Job ended.
-fn job(case: &Case<'_>, code: Code) -> Finding {
+pub fn job(case: &Case<'_>, code: Code) -> Finding {
     let job = case.job;
     let marks = [
         (job.marks.interrupted, "captf.io/interrupted"),
@@ -87,11 +88,11 @@ fn log_errors(case: &Case<'_>) -> Vec<Evidence> {
     log.errors.iter().map(|block| Evidence::new(format!("log of {}", log_place(case)), block.clone())).collect()
 }
 
-fn log_place(case: &Case<'_>) -> String {
+pub fn log_place(case: &Case<'_>) -> String {
     case.newest_pod().map_or("the pod".to_string(), |p| format!("Pod/{} container source", p.name))
 }
 
-fn last_lines(case: &Case<'_>, log: &LogFacts) -> Vec<Evidence> {
+pub fn last_lines(case: &Case<'_>, log: &LogFacts) -> Vec<Evidence> {
     let lines: Vec<&str> = log.last_lines.iter().rev().take(3).rev().map(String::as_str).collect();
     let source = format!("log of {}, last lines", log_place(case));
     if lines.is_empty() { Vec::new() } else { vec![Evidence::new(source, lines.join("\n"))] }
@@ -104,10 +105,10 @@ fn step_failed(case: &Case<'_>) -> Vec<Finding> {
     if let Some(refused) = runner_refused(case) {
         findings.push(refused);
     }
-    if let Some(outside) = from_outside(case) {
+    if let Some(outside) = job_outside::from_outside(case) {
         findings.push(outside);
     }
-    findings.extend(memory(case));
+    findings.extend(job_memory::findings(case));
     let code = match step.as_deref() {
         _ if waited_for_lock(case, error) => Code::StateLockTimeout,
         Some("init") => Code::InitStepFailed,
@@ -115,8 +116,7 @@ fn step_failed(case: &Case<'_>) -> Vec<Finding> {
         Some("prepare" | "flags") => Code::PrepareFailed,
         _ => Code::StepFailed,
     };
-    let because = error.map(|e| e.summary.lines().next().unwrap_or_default().to_string()).filter(|s| !s.is_empty());
-    let because = because.unwrap_or_else(|| "no summary was left".to_string());
+    let because = because(case, error);
     let mut finding =
         job(case, code).with("step", step.unwrap_or_else(|| "unknown".to_string())).with("because", because);
     if let Some(seen) = step_evidence(case) {
@@ -124,6 +124,15 @@ fn step_failed(case: &Case<'_>) -> Vec<Finding> {
     }
     findings.push(with_error(case, finding));
     findings
+}
+
+/// The runner's summary; where it quotes no error of the runtime, the newest error block of the log instead.
+fn because(case: &Case<'_>, error: Option<&RunError>) -> String {
+    let summary = error.and_then(|e| e.summary.lines().next()).filter(|s| !s.is_empty());
+    let quotes = summary.is_some_and(|s| s.starts_with("Error: "));
+    let of_log = || case.log()?.errors.last()?.lines().next().map(str::to_string);
+    let found = if quotes { None } else { of_log() };
+    found.or(summary.map(str::to_string)).unwrap_or_else(|| "no summary was left".to_string())
 }
 
 /// The step that failed: what the error names, never simply the last one.
@@ -142,7 +151,7 @@ fn step_evidence(case: &Case<'_>) -> Option<Evidence> {
     ))
 }
 
-fn waited_for_lock(case: &Case<'_>, error: Option<&RunError>) -> bool {
+pub fn waited_for_lock(case: &Case<'_>, error: Option<&RunError>) -> bool {
     error.is_some_and(|e| names_state_lock(&e.summary)) || case.log().is_some_and(|l| l.lock_error)
 }
 
@@ -170,162 +179,9 @@ fn runner_refused(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-fn deadline(case: &Case<'_>) -> Vec<Finding> {
-    let limit = case.job.active_deadline_seconds;
-    let base = |code| {
-        let deadline = limit.map_or("unknown".to_string(), short_duration);
-        let ran = Evidence::new(
-            format!("Job/{} .spec.activeDeadlineSeconds", case.job.name),
-            limit.map_or("unset".to_string(), |s| s.to_string()),
-        );
-        job(case, code).seen(ran.at(case.job.started)).with("deadline", deadline)
-    };
-    let started = case.newest_pod().and_then(PodFacts::source_started);
-    let never = started.is_none() && case.details.steps.is_empty() && case.log().is_none();
-    let mut start = if never { job_start::findings(case) } else { Vec::new() };
-    if never && (case.newest_pod().is_some() || !start.is_empty()) {
-        start.push(base(Code::DeadlineNeverStarted));
-        return start;
-    }
-    let slowest = case.details.steps.iter().max_by_key(|s| s.millis);
-    let seen_step =
-        slowest.map(|s| Evidence::new(format!("{} steps[{}]", case.details.from, s.name), short_millis(s.millis)));
-    let log = case.log();
-    if log.is_some_and(|l| l.waits_for_lock) || waited_for_lock(case, case.details.error.as_ref()) {
-        let lines = log.map(|l| last_lines(case, l)).unwrap_or_default();
-        return vec![base(Code::DeadlineLockWait).seen_all(seen_step).seen_all(lines)];
-    }
-    if let Some((address, elapsed)) = log.and_then(|l| l.still.clone())
-        && limit.is_none_or(|l| elapsed >= l / HUNG_SHARE)
-    {
-        let line = Evidence::new(
-            format!("log of {}", log_place(case)),
-            format!("{address} was not done after {}", short_duration(elapsed)),
-        );
-        return vec![base(Code::DeadlineHungCall).seen(line).seen_all(seen_step).with("address", address)];
-    }
-    match slowest {
-        Some(step) => {
-            let lines = log.map(|l| last_lines(case, l)).unwrap_or_default();
-            vec![
-                base(Code::DeadlineSlowStep)
-                    .seen_all(seen_step)
-                    .seen_all(lines)
-                    .with("step", step.name.clone())
-                    .with("took", short_millis(step.millis)),
-            ]
-        }
-        None => vec![base(Code::DeadlineUnknown).seen_all(log.map(|l| last_lines(case, l)).unwrap_or_default())],
-    }
-}
-
-/// What ended the run from outside: a condition of the pod is a cause only once the pod has ended.
-fn from_outside(case: &Case<'_>) -> Option<Finding> {
-    let pod = case.newest_pod();
-    let of_pod = pod.and_then(|p| {
-        let field = |f: &str| format!("Pod/{} {f}", p.name);
-        let said = |reason: &str, message: &str| {
-            if message.is_empty() { reason.to_string() } else { format!("{reason}: {message}") }
-        };
-        if p.reason == "Evicted" {
-            return Some((Code::RunEvicted, Evidence::new(field(".status.reason"), said("Evicted", &p.message))));
-        }
-        let ended = p.has_ended() || p.deletion_deadline.is_some();
-        let d = p.disruption.as_ref().filter(|_| ended)?;
-        let code = match d.reason.as_str() {
-            "EvictionByEvictionAPI" => Code::RunDrained,
-            "PreemptionByScheduler" => Code::RunPreempted,
-            "DeletionByTaintManager" => Code::RunNodeTainted,
-            "DeletionByPodGC" => Code::RunNodeGone,
-            "TerminationByKubelet" => Code::RunEvicted,
-            _ => Code::RunDisruptedOther,
-        };
-        Some((code, Evidence::new(field(".status.conditions[DisruptionTarget]"), said(&d.reason, &d.message)).at(d.at)))
-    });
-    let of_reason = || {
-        let p = pod.filter(|p| !p.reason.is_empty() && p.reason != "DeadlineExceeded")?;
-        let lost = matches!(p.reason.as_str(), "NodeLost" | "NodeStatusUnknown");
-        let code = if lost { Code::RunNodeGone } else { Code::RunDisruptedOther };
-        let value = if p.message.is_empty() { p.reason.clone() } else { format!("{}: {}", p.reason, p.message) };
-        Some((code, Evidence::new(format!("Pod/{} .status.reason", p.name), value)))
-    };
-    let of_events = || {
-        const SIGNS: [(&str, Code); 5] = [
-            ("Evicted", Code::RunEvicted),
-            ("Preempted", Code::RunPreempted),
-            ("TaintManagerEviction", Code::RunNodeTainted),
-            ("NodeNotReady", Code::RunNodeGone),
-            ("NodeShutdown", Code::RunEvicted),
-        ];
-        SIGNS.iter().find_map(|(reason, code)| {
-            let event = case.events.iter().find(|e: &&EventFacts| e.reason == *reason)?;
-            Some((*code, from_event(event)))
-        })
-    };
-    let (code, evidence) = of_pod.or_else(of_reason).or_else(of_events)?;
-    let mut finding = Finding::new(code, evidence).with("job", case.job.name.clone());
-    if let Some(pod) = pod {
-        finding = finding
-            .with("pod", pod.name.clone())
-            .with("reason", pod.disruption.as_ref().map_or(pod.reason.clone(), |d| d.reason.clone()));
-        if let Some(node) = &pod.node {
-            finding = finding.with("node", node.clone());
-        }
-    }
-    match &case.run.node {
-        Some(Reading::Found(node)) => finding = finding.seen(from_node(node)),
-        Some(Reading::Absent) => finding = finding.seen(Evidence::new("Node of the pod", "not found")),
-        _ => {}
-    }
-    if case.job.marks.interrupted {
-        finding = finding.seen(
-            Evidence::new(format!("Job/{}", case.job.name), "interrupted: not counted as a failure")
-                .at(case.job.finished),
-        );
-    }
-    Some(finding)
-}
-
-/// Memory: an OOM kill with any exit code, or a child process that was killed.
-fn memory(case: &Case<'_>) -> Option<Finding> {
-    let pod = case.newest_pod();
-    let oom = pod.and_then(|pod| {
-        pod.containers.iter().find_map(|c| match &c.state {
-            ContainerState::Terminated { reason, exit_code, finished, .. } if reason == "OOMKilled" => {
-                let list = if c.init { "initContainerStatuses" } else { "containerStatuses" };
-                let source = format!("Pod/{} .status.{list}[{}].state.terminated", pod.name, c.name);
-                let limit = c.memory_limit.clone();
-                let seen = Evidence::new(source, format!("OOMKilled, exit code {exit_code}")).at(*finished);
-                let memory = Evidence::new(
-                    format!("Pod/{} container {} memory limit", pod.name, c.name),
-                    limit.clone().unwrap_or_else(|| "none: the node ran out".to_string()),
-                );
-                Some(
-                    Finding::new(Code::OutOfMemory, seen)
-                        .seen(memory)
-                        .with("container", c.name.clone())
-                        .with("pod", pod.name.clone())
-                        .with("limit", limit.unwrap_or_else(|| "no limit".to_string())),
-                )
-            }
-            _ => None,
-        })
-    });
-    oom.or_else(|| {
-        let line = case.log()?.killed.clone()?;
-        let limit = pod.and_then(PodFacts::source).and_then(|c| c.memory_limit.clone());
-        let memory = limit.map(|l| Evidence::new("memory limit of container source", l));
-        Some(
-            Finding::new(Code::ChildKilled, Evidence::new(format!("log of {}", log_place(case)), line))
-                .seen_all(memory)
-                .with("job", case.job.name.clone()),
-        )
-    })
-}
-
 fn no_result(case: &Case<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = from_outside(case).into_iter().collect();
-    findings.extend(memory(case));
+    let mut findings: Vec<Finding> = job_outside::from_outside(case).into_iter().collect();
+    findings.extend(job_memory::findings(case));
     if !findings.is_empty() {
         return findings;
     }
@@ -376,6 +232,9 @@ fn no_result(case: &Case<'_>) -> Vec<Finding> {
         }
         if let Some(node) = &pod.node {
             finding = finding.with("node", node.clone());
+        }
+        if code == Code::KilledUnexplained {
+            finding = finding.seen_all(job_memory::usage(case, *finished));
         }
         return vec![finding.seen_all(log_errors(case))];
     }

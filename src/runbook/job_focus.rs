@@ -43,6 +43,16 @@ pub fn named_in(message: &str) -> Option<&str> {
     Some(name.trim_end_matches(['.', '-'])).filter(|n| n.len() > "captf-".len())
 }
 
+/// The Jobs that a message names, each once, at most `limit`.
+pub fn all_named_in(message: &str, limit: usize) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (at, _) in message.match_indices("captf-") {
+        let name = named_in(&message[at..]).filter(|n| n.contains("-a") && !found.contains(n));
+        found.extend(name.filter(|_| found.len() < limit));
+    }
+    found
+}
+
 /// Whether a reason says that no Job is behind the condition at the moment.
 fn is_about_no_job(reason: &str) -> bool {
     const REASONS: [&str; 10] = [
@@ -133,6 +143,14 @@ mod tests {
         ] {
             assert_eq!(named_in(message), name, "{message}");
         }
+    }
+
+    #[test]
+    fn every_job_of_a_list_is_named_once() {
+        let message = "waits for captf-m-a-apply-a1-5e1f00, captf-mp-b-destroy-a2-5e1f00 (captf-m-a-apply-a1-5e1f00).";
+        assert_eq!(all_named_in(message, 5), ["captf-m-a-apply-a1-5e1f00", "captf-mp-b-destroy-a2-5e1f00"]);
+        assert_eq!(all_named_in(message, 1).len(), 1);
+        assert!(all_named_in("Lease captf-run-0123 is held", 5).is_empty());
     }
 
     #[test]

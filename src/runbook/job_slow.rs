@@ -2,8 +2,8 @@
 
 use super::code::Code;
 use super::finding::{Evidence, Finding};
+use super::job_case::Case;
 use super::job_outcome::{Outcome, pods_of};
-use super::job_why::Case;
 use crate::captf::time::{seconds_between, short_duration};
 use crate::facts::job::JobOutcome;
 use crate::facts::pod::PodFacts;

@@ -13,7 +13,7 @@ use crate::captf::kind::WorkloadKind;
 use crate::captf::names::Operation;
 use crate::facts::event::EventFacts;
 use crate::facts::job::{JobFacts, JobMarks, JobOutcome};
-use crate::facts::job_why::{JobWhyFacts, LeaseWait, RunFacts};
+use crate::facts::job_why::{JobWhyFacts, LeaseWait, NamedJob, RunFacts};
 use crate::facts::object::{ActiveJob, Condition, JobPolicy, LastRun, ObjectFacts, ObjectRef};
 use crate::facts::pod::{ContainerFacts, ContainerState, Disruption, PodFacts};
 use crate::facts::reading::{Gap, GapReason, Reading};
@@ -125,19 +125,8 @@ fn object() -> ObjectRef {
 }
 
 fn facts() -> JobWhyFacts {
-    JobWhyFacts {
-        object: object(),
-        about: ObjectFacts { provisioned: true, last_drift_check: Some(ago(60)), ..ObjectFacts::default() },
-        jobs: Reading::Found(Vec::new()),
-        pods: Reading::Found(Vec::new()),
-        runs: Vec::new(),
-        owner_cluster: None,
-        terraform_cluster: Some(Reading::Absent),
-        leases: Vec::new(),
-        plan: None,
-        lock: None,
-        live: true,
-    }
+    let about = ObjectFacts { provisioned: true, last_drift_check: Some(ago(60)), ..ObjectFacts::default() };
+    JobWhyFacts { terraform_cluster: Some(Reading::Absent), ..JobWhyFacts::of(object(), about) }
 }
 
 /// A failed apply with its pod, changed as a row wants it.
@@ -231,6 +220,17 @@ fn only_condition(kind: &str, status: &str, reason: &str) -> JobWhyFacts {
     f
 }
 
+/// A cluster's operation that waits for a Job of that other object.
+fn waits_for(other: JobWhyFacts) -> JobWhyFacts {
+    let mut f = only_condition("ApplyJobSucceeded", "Unknown", "WaitingForMachineOperations");
+    f.machine_jobs = vec![NamedJob { job: JOB.into(), run: Reading::Found(Box::new(other)) }];
+    f
+}
+
+fn runs() -> JobWhyFacts {
+    with_job(JobOutcome::Unfinished, pod("Running", ContainerState::Running { started: Some(ago(60)) }), |_, _, _| {})
+}
+
 fn with_log(log: LogFacts) -> JobWhyFacts {
     failed(|f, _, _| {
         f.about.last_run = Some(with_error("step", Some("init"), "Error: x"));
@@ -259,6 +259,16 @@ fn every_cause_is_found_and_its_near_miss_is_another() {
         ("force-unlock", step("force-unlock", "Error: x"), Code::ForceUnlockFailed),
         ("prepare", step("prepare", "no space"), Code::PrepareFailed),
         ("the lock's timeout", step("plan", "Error: Error acquiring the state lock"), Code::StateLockTimeout),
+        (
+            "the lock of init, which writes an empty state",
+            step("init", "Error: Error loading state: the state is already locked by another terraform client"),
+            Code::StateLockTimeout,
+        ),
+        (
+            "a state that init cannot load",
+            step("init", "Error: Error loading state: gzip: invalid header"),
+            Code::InitStepFailed,
+        ),
         ("the word lock alone", step("plan", "Error: the lock resource failed"), Code::StepFailed),
         ("refused Leases", with_log(refusal("team-a")), Code::RunnerForbidden),
         ("refused elsewhere", with_log(refusal("default")), Code::RunnerOtherNamespace),
@@ -464,6 +474,13 @@ fn every_cause_is_found_and_its_near_miss_is_another() {
             only_condition("ApplyJobSucceeded", "Unknown", "WaitingForMachineOperations"),
             Code::WaitsMachineOperations,
         ),
+        ("machines that get on", waits_for(runs()), Code::WaitsMachineOperations),
+        ("machines that have ended", waits_for(failed(|_, _, _| {})), Code::WaitsMachineOperations),
+        (
+            "machines that do not get on",
+            waits_for(does_not_start(waiting("ErrImagePull", "not found"))),
+            Code::MachineOperationStuck,
+        ),
         (
             "no backup",
             only_condition("RestoreJobSucceeded", "False", "RestoreBackupNotFound"),
@@ -514,6 +531,50 @@ fn what_could_not_be_read_is_never_absent() {
     assert_eq!(diagnose(&f, &[], now()).gaps, [gap("TerraformPlan")]);
     f.plan = Some(Reading::Found(PlanFacts { name: "prod-1".into(), ..PlanFacts::default() }));
     assert!(diagnose(&f, &[], now()).gaps.is_empty());
+}
+
+/// A container of node-1 that ran out of memory 40 seconds ago, and what the node says.
+fn out_of_memory(events: Reading<Vec<EventFacts>>) -> Vec<(String, String)> {
+    let facts = failed(|f, _, p| {
+        p.containers[0].state = terminated(137, "OOMKilled");
+        f.runs[0].node_events = Some(events);
+    });
+    let found = diagnose(&facts, &[], now()).findings;
+    let finding = found.iter().find(|f| f.code == Code::OutOfMemory).expect("the cause");
+    finding.evidence.iter().map(|e| (e.source.clone(), e.value.clone())).collect()
+}
+
+#[test]
+fn the_use_of_memory_is_known_only_from_a_kill_near_in_time() {
+    const KILL: &str =
+        "Memory cgroup out of memory: Killed process 7 (terraform) total-vm:9kB, anon-rss:2031616kB, file-rss:1024kB";
+    let kill = |reason: &str, message: &str, seconds| event("Node", "node-1", reason, message, seconds);
+    for (name, events, seen) in [
+        ("at that time", vec![kill("OOMKilling", KILL, 41)], "1.9Gi by process terraform (the only kill"),
+        (
+            "the nearest of two",
+            vec![kill("OOMKilling", &KILL.replace("terraform", "java"), 100), kill("OOMKilling", KILL, 45)],
+            "1.9Gi by process terraform (the nearest of 2 kills",
+        ),
+        ("long before", vec![kill("OOMKilling", KILL, 400)], "unknown: no event on Node node-1 tells"),
+        ("another reason", vec![kill("NodeHasMemoryPressure", KILL, 41)], "unknown: no event on Node node-1 tells"),
+        ("no event", Vec::new(), "unknown: no event on Node node-1 tells"),
+    ] {
+        let evidence = out_of_memory(Reading::Found(events));
+        let said = evidence.iter().any(|(source, value)| source.starts_with("memory in use") && value.contains(seen));
+        assert!(said, "{name}: {evidence:?}");
+        assert!(evidence.iter().any(|(_, value)| value == "2Gi"), "{name}: the limit: {evidence:?}");
+    }
+    // The kubelet's own event names the process and no size.
+    let evidence = out_of_memory(Reading::Found(vec![kill(
+        "SystemOOM",
+        "System OOM encountered, victim process: terraform, pid: 7",
+        41,
+    )]));
+    assert!(evidence.iter().any(|(source, _)| source == "Event SystemOOM on Node/node-1"), "{evidence:?}");
+    assert!(evidence.iter().any(|(_, value)| value == "unknown: the event names no size"), "{evidence:?}");
+    let evidence = out_of_memory(Reading::Unreadable(gap("Events in default")));
+    assert!(evidence.iter().any(|(_, value)| value.contains("could not be read")), "{evidence:?}");
 }
 
 #[test]

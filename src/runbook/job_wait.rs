@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::code::Code;
 use super::finding::{Evidence, Finding};
+use super::machine_jobs;
 use super::run_lease::{LeaseRuling, rule};
 use crate::captf::kind::WorkloadKind;
 use crate::captf::time::{relative, seconds_between, short_duration, utc};
@@ -43,7 +44,9 @@ pub fn findings(facts: &JobWhyFacts, condition: &Condition, now: Timestamp, gaps
     let finding = |code| Finding::new(code, seen(facts, condition)).with("reason", condition.reason.clone());
     let code = match condition.reason.as_str() {
         "WaitingForRunLease" | "WaitingForClusterOperation" => return leases(facts, condition, now, gaps),
-        "WaitingForMachineOperations" => Code::WaitsMachineOperations,
+        "WaitingForMachineOperations" => {
+            return machine_jobs::findings(facts, finding(Code::WaitsMachineOperations), now, gaps);
+        }
         "WaitingForJobSlot" => Code::WaitsJobSlot,
         "PlanAwaitingApproval" => return vec![approval(facts, finding(Code::PlanWaitsForApproval), gaps)],
         "InputsTooLarge" => Code::InputsTooLarge,
@@ -129,6 +132,15 @@ fn leases(facts: &JobWhyFacts, condition: &Condition, now: Timestamp, gaps: &mut
                 }
             }
             LeaseRuling::Unknown(gap) => gaps.push(gap),
+        }
+    }
+    // A wait whose lease is free names it all the same.
+    if let (true, Some(wait)) =
+        (!main.values.contains_key("lease"), facts.leases.iter().find(|w| concerns(facts, condition, w)))
+    {
+        main = main.with("lease", wait.name.clone());
+        if let Some(lease) = wait.lease.found().filter(|l| !l.holder.is_empty()) {
+            main = main.with("holder", lease.holder.clone());
         }
     }
     let mut findings = vec![main];

@@ -9,10 +9,16 @@ pub mod finding;
 pub mod force_unlock;
 #[cfg(test)]
 mod force_unlock_tests;
+pub mod job_attempts;
+pub mod job_case;
+pub mod job_deadline;
 pub mod job_end;
 pub mod job_focus;
 pub mod job_image;
+pub mod job_memory;
+pub mod job_no_pod;
 pub mod job_outcome;
+pub mod job_outside;
 pub mod job_slow;
 pub mod job_start;
 #[cfg(test)]
@@ -27,6 +33,7 @@ pub mod lock_orphan;
 #[cfg(test)]
 mod lock_tests;
 pub mod lock_verdict;
+pub mod machine_jobs;
 pub mod next_attempt;
 pub mod next_run;
 #[cfg(test)]

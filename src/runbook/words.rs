@@ -84,6 +84,7 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("run_init", "command that runs `init`"),
     ("run_unlock", "command that runs `force-unlock`"),
     ("clean_up", "commands that remove what was made"),
+    ("other", "another object that is waited for, as `terraformmachine/web`"),
 ];
 
 /// One step, with its placeholders filled.

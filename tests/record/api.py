@@ -58,7 +58,7 @@ class Server:
             context.load_cert_chain(pem.name)
         url = urlparse(cluster["server"])
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=context)
-        self.created = {}
+        self.created, self.left_out = {}, set()
 
     @staticmethod
     def _text(holder, key):
@@ -91,10 +91,9 @@ class Server:
     def clear(self):
         """Deletes everything of the namespace, and all nodes."""
         self.call("POST", "api/v1/namespaces", {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NS}}, missing_ok=True)
-        for kind, path in PLURALS.items():
-            if kind == "Namespace":
-                continue
-            path = path.format(ns=NS)
+        self.left_out = set()
+        places = [path.format(ns=NS) for kind, path in PLURALS.items() if kind != "Namespace"]
+        for path in [*places, PLURALS["Event"].format(ns="default")]:
             for item in self.call("GET", path)["items"]:
                 name = item["metadata"]["name"]
                 if item["metadata"].pop("finalizers", None):
@@ -111,10 +110,16 @@ class Server:
                 os.remove(os.path.join(folder, old))
         lists = {}
         for resource in resources:
+            if resource in self.left_out:
+                continue
             scope = [] if resource == "nodes" else ["-n", NS]
             out = subprocess.run([self.kubectl, "--kubeconfig", self.kubeconfig, "get", resource, *scope, "-o", "json"],
                                  check=True, capture_output=True, text=True).stdout
             lists[resource] = json.loads(out)
+        # What a node says is an event in namespace default, of which nothing else is kept.
+        for item in self.call("GET", PLURALS["Event"].format(ns="default"))["items"]:
+            if ("Event", item["metadata"]["name"]) in self.created:
+                lists["events"]["items"].append({"apiVersion": "v1", "kind": "Event", **item})
         uids = {}
         for one in lists.values():
             for item in one["items"]:
@@ -124,6 +129,9 @@ class Server:
                 meta["resourceVersion"] = str(1000 + len(uids))
                 if "deletionTimestamp" in meta:
                     meta["deletionTimestamp"] = ago(-4)
+        for one in lists.values():
+            for item in one["items"]:
+                item["metadata"].pop("managedFields", None)
         for resource, one in lists.items():
             text = json.dumps(one, indent=2)
             for real, fixed in uids.items():

@@ -209,10 +209,12 @@ def step_of_apply(s):
 def steps_before_the_work(s):
     prod(s)
     step_failed(s, "init", steps(("init", 1, 12.0)), error("step", "init", "Error: Failed to query available provider packages"), recorded("terraform-init-color"))
+    step_failed(s, "locked", steps(("init", 1, 3.0)), error("step", "init", "step init ended with exit code 1"),
+                "Initializing the backend...\n╷\n│ Error: Error loading state\n│ \n│ the state is already locked by another tofu client\n│ Lock Info:\n│   Who:       someone@desktop-1\n╵\n")
     step_failed(s, "prepare", steps(), error("step", "prepare", "copy /captf/config: no space left on device"))
     step_failed(s, "layout", steps(), error("image-layout", None, "no executable file /captf/runtime in the image"))
     s.put(node("node-2"))
-    return all_of("init", "prepare", "layout")
+    return all_of("init", "locked", "prepare", "layout")
 
 
 def steps_in_true_output(s):
@@ -339,6 +341,41 @@ def died(s):
     s.put(event(M, "vanished", "JobCreated", f"Created Job {gone}", minutes=9))
     s.put(event("Job", gone, "SuccessfulCreate", f"Created pod: {gone}-x7k2p", minutes=9))
     return all_of("out-of-memory", "child-killed", "killed", "no-result", "pods-gone", "cannot-run", "init-failed", "policy", "vanished")
+
+
+KERNEL = "Memory cgroup out of memory: Killed process 4242 ({}) total-vm:6123456kB, anon-rss:{}kB, file-rss:1024kB, shmem-rss:0kB, UID:65532 pgtables:4321kB oom_score_adj:999"
+
+
+def kill(node_name, process, kib, minutes):
+    made = event("Node", node_name, "OOMKilling", KERNEL.format(process, kib), minutes=minutes, typ="Warning")
+    made["metadata"] = {"name": f"{node_name}.{process}.{minutes}", "namespace": "default"}
+    made["involvedObject"] = {"kind": "Node", "name": node_name}
+    return made
+
+
+def memory(s):
+    """What the kernel says of a kill, where the node passes it on: near in time, likely about this container."""
+    prod(s)
+
+    def failed(name, on, state, log=None):
+        owner = obj(s, name, apply_failed(name, "ended without a result"), status={"lastRun": last_run(name_of(M, name, "apply", 1), "apply")})
+        put_job(s, owner, ended="Failed", **BACKOFF)
+        put_pod(s, owner, phase="Failed", state=state, on=on)
+        s.put(event("Pod", name_of(M, name, "apply", 1) + "-x7k2p", "Started", "Started container source", minutes=4))
+        if log:
+            s.logs[name_of(M, name, "apply", 1) + "-x7k2p", "source"] = log
+    for node_name in ("node-2", "node-3", "node-4"):
+        s.put(node(node_name))
+    s.put(kill("node-2", "terraform-provi", 2031616, 2))
+    s.put(kill("node-3", "java", 900000, 40))
+    s.put(kill("node-4", "terraform-provi", 2031616, 2))
+    s.put(kill("node-4", "postgres", 400000, 3))
+    failed("known", "node-2", ended(137, "OOMKilled"))
+    failed("too-long-ago", "node-3", ended(137, "OOMKilled"))
+    failed("of-two", "node-4", ended(137, "OOMKilled"))
+    failed("child", "node-2", ended(1), "aws_instance.web: Creating...\nError: Plugin did not respond\n\nThe plugin encountered an error.\n")
+    failed("killed", "node-2", ended(137))
+    return all_of("known", "too-long-ago", "of-two", "child", "killed")
 
 
 # --- no pod, or one that does not start
@@ -472,7 +509,13 @@ CLUSTER_LEASE = "captf-cluster-687e6377eb6e7c06"
 
 
 def waits(s):
-    owner = prod(s, status={"conditions": [READ, condition("ApplyJobSucceeded", "Unknown", "WaitingForMachineOperations", f"waits for Job {name_of(M, 'busy', 'apply', 1)}", since=6)]})
+    others = ", ".join(name_of(*job) for job in ((M, "busy", "apply", 1), (P, "workers", "apply", 2), (M, "done", "destroy", 1), (M, "gone", "apply", 4)))
+    owner = prod(s, status={"conditions": [READ, condition("ApplyJobSucceeded", "Unknown", "WaitingForMachineOperations", f"waits for Jobs {others}", since=6)]})
+    workers = obj(s, "workers", kind=P)
+    put_job(s, workers, attempt=2)
+    put_pod(s, workers, attempt=2, state=waiting("ImagePullBackOff", f"Back-off pulling image \"{IMAGE}\""), init=ended(0, "Completed"))
+    s.put(event("Pod", name_of(P, "workers", "apply", 2) + "-x7k2p", "Failed", PULL.format("NotFound", f"{IMAGE}: not found"), typ="Warning"))
+    put_job(s, obj(s, "done"), "destroy", ended="Complete", started=4)
     busy = obj(s, "busy", condition("ApplyJobSucceeded", "Unknown", "WaitingForRunLease", "Lease is held", since=4))
     put_job(s, busy, started=8)
     put_pod(s, busy, phase="Running", state={"running": {"startedAt": ago(7)}}, started=7)
@@ -597,6 +640,20 @@ def hostile_text(s):
     return "jobs why tfm/web\njobs logs tfm/web\njobs timeline tfm/web\njobs why\njobs list tfm/web"
 
 
+def unmasked(s):
+    """A bundle without Secrets: the values of the credentials are not known, so they cannot be masked."""
+    s.left_out = {"secrets"}
+    prod(s)
+    done, err = steps(("init", 0, 6.2), ("apply", 1, 74.5)), error("step", "apply", "Error: creating EC2 Instance")
+    job_name = name_of(M, "web", "apply", 1)
+    owner = obj(s, "web", apply_failed("web"), status={"lastRun": last_run(job_name, "apply", done, err)})
+    put_job(s, owner, ended="Failed", **BACKOFF)
+    put_pod(s, owner, phase="Failed", state=ended(1, message=result("apply", done, err)),
+            change=lambda p: p["spec"]["containers"][0].update({"envFrom": [{"secretRef": {"name": "captf-creds-team-a-cloud"}}]}))
+    s.logs[f"{job_name}-x7k2p", "source"] = LOG.replace("{canary}", CANARY)
+    return "jobs why tfm/web\njobs logs tfm/web --tail 3\njobs logs tfm/web --tail 3 -o json"
+
+
 CASES = [image_pull, image_pull_runner, image_pull_fallback, image_pull_at_deadline, step_of_apply, steps_before_the_work, steps_in_true_output, step_force_unlock,
-         step_lock_timeout, runner_refused, deadline, deadline_lock_wait, from_outside, died, no_pod, not_starting, approvals, without_a_job, deleting, restore_failed,
-         waits, slow, how_it_stands, next_attempts, fleet, history, hostile_text]
+         step_lock_timeout, runner_refused, deadline, deadline_lock_wait, from_outside, died, memory, no_pod, not_starting, approvals, without_a_job, deleting, restore_failed,
+         waits, slow, how_it_stands, next_attempts, fleet, history, unmasked, hostile_text]

@@ -116,6 +116,13 @@ const HISTORY: &[Right] = &[
 /// The runs of an object.
 const RUNS: &[Right] = &[needs("batch", "jobs", &["list"]), needs("", "pods", &["list"]), NAMESPACE];
 const EVENTS: &[Right] = &[needs("", "events", &["list"])];
+/// Lists for a fleet; and the events on nodes, which are in namespace `default`.
+const FLEET: &[Right] = &[
+    better(needs(CAPI, "clusters", &["list"])),
+    better(needs("coordination.k8s.io", "leases", &["list"])),
+    better(needs(TERRAFORM, "terraformplans", &["list"])),
+    better(anywhere(needs("", "events", &["list"]))),
+];
 const LOGS: &[Right] = &[needs("", "pods/log", &["get"])];
 /// What only some causes lead to: a lease that is waited for with the Job that holds it, a lock, an object that a
 /// container lacks, credentials that are masked in a log, the node of a pod that was ended from outside.
@@ -196,7 +203,7 @@ pub const ROWS: &[Row] = &[
     row("completion", Viewer, &[]),
     row("permissions", Viewer, &[]),
     row("permissions check", Viewer, &[]),
-    row("jobs why", Viewer, &[OBJECTS, OWNERS, RUNS, EVENTS, LOGS, CAUSES, PLANS]),
+    row("jobs why", Viewer, &[OBJECTS, OWNERS, RUNS, EVENTS, LOGS, CAUSES, PLANS, FLEET]),
     row("jobs list", Viewer, &[OBJECT, NAMED_OWNERS, RUNS]),
     row("jobs logs", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LOGS, MASKING]),
     row("jobs timeline", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, EVENTS, LEASE]),

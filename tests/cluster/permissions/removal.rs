@@ -20,6 +20,10 @@ const QUIET: &[(&str, &str)] = &[
     ("", "get namespaces"),
     // Nothing serves logs here, so that neither credentials in them nor steps are looked for.
     ("jobs logs", "get secrets"),
+    // A fleet of so few objects is asked for one by one.
+    ("jobs why", "list clusters.cluster.x-k8s.io"),
+    ("jobs why", "list leases.coordination.k8s.io"),
+    ("jobs why", "list terraformplans.infrastructure.cluster.x-k8s.io"),
     ("restore", "get pods/log"),
     ("restore status", "get pods/log"),
     ("restore retry", "get pods/log"),
