@@ -138,6 +138,26 @@ check 'krew uninstalls' "$krew" uninstall captf
 check 'an archive with another checksum is refused' fails "$krew" install --manifest="$work/one.yaml" --archive="$tampered"
 check 'nothing is left behind' test -z "$(find "$KREW_ROOT/bin" "$KREW_ROOT/store" "$KREW_ROOT/receipts" -name '*captf*' 2>/dev/null)"
 
+# The first screen of the README, as a fresh user follows it: its first two commands, with the addresses served here.
+release=https://github.com/kubectl-captf/kubectl-captf/releases/latest/download
+mkdir -p "$work/served/latest"
+"$root/release/demo.sh" "$work/served/latest" >/dev/null
+cp "$work/one.yaml" "$work/served/latest/plugin.yaml"
+ln -s "$krew" "$work/bin/kubectl-krew"
+mapfile -t screen < <(awk '/^```console/ { on = 1; next } /^```/ { if (on) exit } on && /^\$ / { sub(/^\$ /, ""); print }' "$root/README.md")
+first_screen() {
+  local line
+  for line in "${screen[@]:0:2}"; do
+    [[ $line == *"$release"* ]] || { printf 'no address of a release in: %s\n' "$line"; return 1; }
+    printf '$ %s\n' "$line"
+    bash -c "${line//$release/$url/latest}"
+  done
+}
+check 'the first screen has at most three commands' test "${#screen[@]}" -ge 2 -a "${#screen[@]}" -le 3
+code=11 check 'a fresh user gets a verdict from the demo snapshot within them' says 'TerraformMachine team-a/web  foreign' first_screen
+check 'the third command is one that the plugin has' says 'Usage: kubectl captf lock inspect' bash -c "${screen[2]% terraformcluster*} --help"
+check 'krew uninstalls what the first screen installed' "$krew" uninstall captf
+
 # Through a custom index.
 mkdir -p "$work/index"
 "$manifest" index $old "$work/served/$old" "$work/index" --url "$url" --only "$platform" >/dev/null

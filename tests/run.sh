@@ -26,6 +26,17 @@ suite() {
   passed=$((passed + p)) failed=$((failed + f))
 }
 
+# optional NAME TOOL COMMAND...: a suite for a tool that may be missing. Then it says that it was not run.
+optional() {
+  local name=$1 tool=$2
+  shift 2
+  if command -v "$tool" >/dev/null; then
+    suite "$name" "$@"
+  else
+    names+=("$name") seconds+=(-) results+=("NOT RUN: $tool is not installed")
+  fi
+}
+
 setup() {
   tests/setup.sh >"$log/env" || return 1
   cat "$log/env"
@@ -43,6 +54,7 @@ suite cluster cargo test --locked --test cluster -- --include-ignored
 suite krew env CAPTF_TEST_BINARY="$PWD/target/debug/kubectl-captf" tests/krew.sh
 suite manifest release/manifest.py check plugin.yaml
 suite demo make --no-print-directory demo
+optional deny cargo-deny release/deny.sh
 
 printf '\n'
 for n in "${!names[@]}"; do

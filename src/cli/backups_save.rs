@@ -167,8 +167,10 @@ enum Content {
 /// Creates the file and fills it; a file that could not be filled is taken away again.
 fn create(path: &Path, content: &Content) -> Result<u64, CommandError> {
     let failed = |e: &io::Error| {
-        let error = CommandError::failed(format!("create `{}`", path.display())).caused_by(e.to_string());
-        if e.kind() == io::ErrorKind::AlreadyExists { error.hint("choose a name that is not taken") } else { error }
+        if e.kind() == io::ErrorKind::AlreadyExists {
+            return CommandError::exists(path);
+        }
+        CommandError::failed(format!("create `{}`", path.display())).caused_by(e.to_string())
     };
     let mut file = private_file(path).map_err(|e| failed(&e))?;
     let written = match content {

@@ -69,6 +69,12 @@ impl CommandError {
         Self::new(ErrorKind::Refused, message)
     }
 
+    /// The file to write exists; none is ever written over.
+    pub fn exists(path: &std::path::Path) -> Self {
+        Self::refused(format!("`{}` exists and is not written over", path.display()))
+            .hint("choose another name for `--to`")
+    }
+
     /// Stopped by the person at the keyboard.
     pub fn interrupted(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Interrupted, message)

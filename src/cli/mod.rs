@@ -9,6 +9,8 @@ pub mod claim_met;
 pub mod claim_reclaim;
 pub mod claimed;
 pub mod collect;
+pub mod collect_gather;
+pub mod collect_view;
 pub mod complete;
 pub mod completion;
 pub mod confirm;

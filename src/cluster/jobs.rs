@@ -26,14 +26,18 @@ pub async fn read_labelled_jobs(api: &Api, object: &ObjectRef) -> Reading<Vec<(S
 
 /// The same as raw objects.
 pub async fn read_labelled_values(api: &Api, object: &ObjectRef) -> Reading<Vec<Value>> {
-    let selector = Selector::labels(format!(
+    api.list(&JOBS, Some(&object.namespace), &selector_of(object)).await
+}
+
+/// The owner labels of an object's Jobs.
+pub(super) fn selector_of(object: &ObjectRef) -> Selector {
+    Selector::labels(format!(
         "{}={},{}={}",
         keys::OWNER_KIND,
         object.kind.kind(),
         keys::OWNER_NAME,
         label_value(&object.name)
-    ));
-    api.list(&JOBS, Some(&object.namespace), &selector).await
+    ))
 }
 
 /// Keeps the Jobs of the object with that UID. Without one, as in a scrubbed snapshot, the labels have to do.

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::api::{Api, Form, LEASES, Resource, SECRETS, Selector};
+use super::api::{Api, Form, JOBS, LEASES, Resource, SECRETS, Selector};
 use super::clusters::owner_resource;
+use super::jobs::selector_of;
 use super::json::{annotation, at, owned, text, time};
 use super::leases::facts_from_lease;
 use crate::captf::kind::NamedKind;
@@ -76,6 +77,14 @@ pub async fn read_serials(api: &Api, object: &ObjectRef) -> Vec<Named> {
     let mut all: Vec<Named> = rows.iter().filter_map(serial_from_row).collect();
     all.sort_by_key(|n| std::cmp::Reverse((n.name.parse::<i64>().unwrap_or_default(), n.at)));
     all.dedup_by(|a, b| a.name == b.name);
+    all
+}
+
+/// Names of an object's Jobs, newest first.
+pub async fn read_job_names(api: &Api, object: &ObjectRef) -> Vec<Named> {
+    let rows = found(api.list_as(&JOBS, Some(&object.namespace), &selector_of(object), Form::Table).await);
+    let mut all: Vec<Named> = rows.iter().filter_map(from_row).collect();
+    all.sort_by_key(|n| std::cmp::Reverse(n.at));
     all
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use super::finding::Severity;
 
 macro_rules! codes {
-    ($($variant:ident $text:literal $severity:ident $runbook:literal;)*) => {
+    ($($variant:ident $text:literal $severity:ident $runbook:literal $($payload:ident)?;)*) => {
         /// A finding code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code { $($variant,)* }
@@ -31,10 +31,16 @@ macro_rules! codes {
             pub fn runbook(self) -> &'static str {
                 match self { $(Code::$variant => $runbook,)* }
             }
+
+            /// Whether it rests on the content of a Secret, so that a bundle without Secret data cannot tell it.
+            pub fn needs_payload(self) -> bool {
+                match self { $(Code::$variant => stringify!($($payload)?) == "payload",)* }
+            }
         }
     };
 }
 
+// `payload` marks what rests on the content of a Secret.
 codes! {
     // Free
     LockFree                "lock-free"                     Info    "stale-lock";
@@ -73,8 +79,8 @@ codes! {
     ReleaseNoState          "release-no-state"              Error   "stale-lock";
     ReleaseChunkedTofu      "release-chunked-opentofu"      Error   "stale-lock";
     ReleaseChunkedIfTofu    "release-chunked-if-opentofu"   Warning "stale-lock";
-    ReleaseStateCorrupt     "release-state-corrupt"         Error   "stale-lock";
-    ReleaseStateEncrypted   "release-state-encrypted"       Error   "stale-lock";
+    ReleaseStateCorrupt     "release-state-corrupt"         Error   "stale-lock" payload;
+    ReleaseStateEncrypted   "release-state-encrypted"       Error   "stale-lock" payload;
     ReleaseBadInfo          "release-unreadable-info"       Error   "stale-lock";
     // Beside a verdict: the lock itself
     LockIdsDiffer           "lock-ids-differ"               Error   "stale-lock";
@@ -96,11 +102,11 @@ codes! {
     BackupSerialTwice       "backup-serial-twice"           Warning "state-restore";
     BackupLineagesDiffer    "backup-lineages-differ"        Warning "state-restore";
     BackupsStatusLags       "backups-status-lags"           Info    "state-restore";
-    BackupVerified          "backup-verified"               Info    "state-restore";
-    BackupDigestDiffers     "backup-digest-differs"         Error   "state-restore";
-    BackupPayloadBroken     "backup-payload-broken"         Error   "state-restore";
-    BackupEncrypted         "backup-encrypted"              Error   "state-restore";
-    BackupAnnotationsDiffer "backup-annotations-differ"     Error   "state-restore";
+    BackupVerified          "backup-verified"               Info    "state-restore" payload;
+    BackupDigestDiffers     "backup-digest-differs"         Error   "state-restore" payload;
+    BackupPayloadBroken     "backup-payload-broken"         Error   "state-restore" payload;
+    BackupEncrypted         "backup-encrypted"              Error   "state-restore" payload;
+    BackupAnnotationsDiffer "backup-annotations-differ"     Error   "state-restore" payload;
     // restore: what refuses it
     RestoreNotASerial       "restore-not-a-serial"          Error   "state-restore";
     RestoreNoBackup         "restore-no-backup"             Error   "state-restore";
@@ -113,25 +119,25 @@ codes! {
     RestoreRetained         "restore-retained"              Error   "state-restore";
     RestoreJobRunning       "restore-job-running"           Error   "state-restore";
     RestoreGateClosed       "restore-gate-closed"           Error   "state-restore";
-    RestoreDeletingIgnored  "restore-deleting-ignored"      Error   "state-restore";
+    RestoreDeletingIgnored  "restore-deleting-ignored"      Error   "state-restore" payload;
     RestoreDeletingWaits    "restore-deleting-waits"        Error   "state-restore";
     RestoreLockLive         "restore-lock-live"             Error   "state-restore";
     RestoreLockForeign      "restore-lock-foreign"          Error   "state-restore";
     RestoreLockEmptyHolder  "restore-lock-empty-holder"     Error   "state-restore";
     RestoreStaleIdsDiffer   "restore-stale-ids-differ"      Error   "state-restore";
     RestoreStaleNoState     "restore-stale-no-state"        Error   "state-restore";
-    RestoreStaleUnlockFails "restore-stale-unlock-fails"    Error   "state-restore";
+    RestoreStaleUnlockFails "restore-stale-unlock-fails"    Error   "state-restore" payload;
     RestoreLabelsDiffer     "restore-labels-differ"         Error   "state-restore";
     RestoreSecondSecret     "restore-second-secret"         Error   "state-restore";
-    RestoreForgetsMany      "restore-forgets-many"          Error   "state-restore";
+    RestoreForgetsMany      "restore-forgets-many"          Error   "state-restore" payload;
     RestoreUndetermined     "restore-undetermined"          Error   "state-restore";
     RestoreRetryNothing     "restore-retry-nothing"         Error   "state-restore";
     // restore: what to know before it
     RestoreDeletingHeld     "restore-deleting-held"         Warning "state-restore";
     RestoreGateUnknown      "restore-gate-unknown"          Warning "state-restore";
-    RestoreForgets          "restore-forgets"               Warning "state-restore";
-    RestoreForgetsUnknown   "restore-forgets-unknown"       Warning "state-restore";
-    RestoreLineageDiffers   "restore-lineage-differs"       Warning "state-restore";
+    RestoreForgets          "restore-forgets"               Warning "state-restore" payload;
+    RestoreForgetsUnknown   "restore-forgets-unknown"       Warning "state-restore" payload;
+    RestoreLineageDiffers   "restore-lineage-differs"       Warning "state-restore" payload;
     RestoreHashMissing      "restore-hash-missing"          Warning "state-restore";
     RestoreMachineTurnsLost "restore-machine-turns-lost"    Warning "state-restore";
     RestoreThenGuardedApply "restore-then-guarded-apply"    Warning "state-restore";
@@ -140,9 +146,9 @@ codes! {
     RestoreTooLargeForTofu  "restore-too-large-for-opentofu" Error  "state-restore";
     RestoreTooLargeIfTofu   "restore-too-large-if-opentofu" Warning "state-restore";
     RestoreLockStale        "restore-lock-stale"            Info    "state-restore";
-    RestoreIsLive           "restore-is-live"               Info    "state-restore";
+    RestoreIsLive           "restore-is-live"               Info    "state-restore" payload;
     RestoreAlreadyRequested "restore-already-requested"     Info    "state-restore";
-    RestoreReady            "restore-ready"                 Info    "state-restore";
+    RestoreReady            "restore-ready"                 Info    "state-restore" payload;
     // restore: how far it is
     RestoreNone             "restore-none"                  Info    "state-restore";
     RestoreRequested        "restore-requested"             Info    "state-restore";
@@ -153,21 +159,21 @@ codes! {
     RestoreFailed           "restore-failed"                Error   "state-restore";
     RestoreBackupNotFound   "restore-backup-not-found"      Error   "state-restore";
     // state inspect
-    StateReadable           "state-readable"                Info    "state-unreadable";
+    StateReadable           "state-readable"                Info    "state-unreadable" payload;
     StateNotFound           "state-not-found"               Info    "state-unreadable";
     StateNotEvaluated       "state-not-evaluated"           Info    "state-unreadable";
-    StateLost               "state-lost"                    Error   "state-unreadable";
+    StateLost               "state-lost"                    Error   "state-unreadable" payload;
     StateOutcomeUnknown     "state-outcome-unknown"         Error   "state-unreadable";
-    StateCorrupt            "state-corrupt"                 Error   "state-unreadable";
+    StateCorrupt            "state-corrupt"                 Error   "state-unreadable" payload;
     StateInconsistent       "state-inconsistent"            Error   "state-unreadable";
-    StateEncrypted          "state-encrypted"               Error   "state-unreadable";
+    StateEncrypted          "state-encrypted"               Error   "state-unreadable" payload;
     StateRetained           "state-retained"                Error   "state-unreadable";
-    StateLocked             "state-locked"                  Error   "state-unreadable";
-    StateOverwritten        "state-overwritten"             Error   "state-unreadable";
+    StateLocked             "state-locked"                  Error   "state-unreadable" payload;
+    StateOverwritten        "state-overwritten"             Error   "state-unreadable" payload;
     StateStraySecrets       "state-stray-secrets"           Warning "state-unreadable";
-    StateNearLimit          "state-near-limit"              Warning "state-unreadable";
-    StateWithoutHash        "state-without-hash"            Warning "state-unreadable";
-    StateReasonDiffers      "state-reason-differs"          Info    "state-unreadable";
+    StateNearLimit          "state-near-limit"              Warning "state-unreadable" payload;
+    StateWithoutHash        "state-without-hash"            Warning "state-unreadable" payload;
+    StateReasonDiffers      "state-reason-differs"          Info    "state-unreadable" payload;
     // jobs why: how the run stands
     RunHealthy              "run-healthy"                   Info    "job-failures";
     RunInProgress           "run-in-progress"               Info    "job-failures";
@@ -272,7 +278,7 @@ codes! {
     ClaimLooksStale         "claim-looks-stale"             Warning "operator-claim";
     ClaimNoHolder           "claim-no-holder"               Warning "operator-claim";
     // lock force-unlock: what it decides
-    UnlockReady             "unlock-ready"                  Info    "force-unlock";
+    UnlockReady             "unlock-ready"                  Info    "force-unlock" payload;
     UnlockNothing           "unlock-nothing-to-do"          Info    "force-unlock";
     UnlockLive              "unlock-refused-live"           Error   "force-unlock";
     UnlockJobRunning        "unlock-waits-for-job"          Warning "force-unlock";

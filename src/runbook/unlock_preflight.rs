@@ -84,9 +84,12 @@ pub fn binary_cannot(facts: &LockFacts, judgement: &Judgement) -> Option<Finding
     let why = judgement.findings.iter().filter(|f| CODES.contains(&f.code));
     let mut seen: Vec<Evidence> = why.filter_map(|f| f.evidence.first().cloned()).collect();
     // Whatever the reason, without a readable state the binary does not get as far as the lock.
+    // One that was not read is not unreadable to the binary; `unproven` refuses it.
     let state_reads =
         matches!(&facts.state.content, Some(Reading::Found(crate::facts::state::StateContent::Readable { .. })));
-    if seen.is_empty() && !state_reads {
+    let state = &facts.state;
+    let not_read = [state.base.gap(), state.selected.gap(), state.content.as_ref().and_then(Reading::gap)];
+    if seen.is_empty() && !state_reads && not_read.iter().all(Option::is_none) {
         let source = format!("Secret/{}", state_secret(&facts.object.suffix()));
         seen.push(Evidence::new(source, "holds no state that can be read"));
     }

@@ -1,5 +1,6 @@
 //! The binary's command line and its golden output. Needs nothing but Rust.
 
+mod bundle;
 mod corpus;
 mod docs;
 mod formats;

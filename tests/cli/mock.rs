@@ -42,6 +42,53 @@ fn inspect(address: &str) -> (Option<i32>, String) {
 const BUSY: &str =
     r#"{"kind":"Status","status":"Failure","code":429,"reason":"TooManyRequests","message":"slow down"}"#;
 
+/// What a server is asked by the completion of these words.
+fn completed(words: &str) -> Vec<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut seen = [0; 4096];
+            let n = stream.read(&mut seen).unwrap_or_default();
+            let _ = send.send(String::from_utf8_lossy(&seen[..n]).to_lowercase());
+            reply(&mut stream, "200 OK", "application/json", r#"{"kind":"Table","metadata":{},"rows":[]}"#);
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config");
+    let config = serde_json::json!({"apiVersion": "v1", "kind": "Config", "current-context": "x",
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}], "users": [{"name": "x", "user": {"token": "t"}}],
+        "clusters": [{"name": "x", "cluster": {"server": address}}]});
+    std::fs::write(&file, config.to_string()).expect("write the kubeconfig");
+    let mut command = binary();
+    command.arg("__complete").args(["-n", "team-a"]).args(words.split(' ')).env("KUBECONFIG", &file);
+    assert_eq!(command.output().expect("run").status.code(), Some(0));
+    receive.try_iter().collect()
+}
+
+#[test]
+fn completion_never_asks_for_the_payload_of_a_secret() {
+    for words in [
+        "backups verify tfc/prod ",
+        "restore retry tfc/prod --serial ",
+        "restore tfc/prod ",
+        "backups diff tfc/prod 41 ",
+    ] {
+        let asked = completed(words);
+        assert!(asked.iter().any(|r| r.starts_with("get /api/v1/namespaces/team-a/secrets?")), "{words}: {asked:?}");
+        for request in asked.iter().filter(|r| r.contains("/secrets")) {
+            // A table has columns and metadata; a single Secret is never asked for.
+            assert!(request.contains("accept: application/json;as=table;"), "{words}: {request}");
+            assert!(!request.contains("/secrets/") && !request.contains("includeobject=object"), "{words}: {request}");
+        }
+    }
+    for words in ["lock inspect tfc/", "jobs logs tfc/prod --job ", "lock inspect 0", "lock list -n "] {
+        let asked = completed(words);
+        assert!(!asked.is_empty() && asked.iter().all(|r| !r.contains("/secrets")), "{words}: {asked:?}");
+    }
+}
+
 #[test]
 fn an_overloaded_server_is_asked_again_a_few_times() {
     let (address, count) = server(|_, stream| reply(stream, "429 Too Many Requests", "application/json", BUSY));

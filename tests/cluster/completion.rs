@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::ground::{Namespace, ground};
-use crate::objects::{cluster, lock, machine};
+use crate::objects::{ago, cluster, job, lock, machine};
 use crate::plugin::run;
 
 const ID: &str = "00000001-0000-4000-8000-000000000001";
+const JOB: &str = "captf-m-web-07-apply-a1-5e1f00";
+const SERIAL: &str = "47115533";
+const CANARY: &str = "CANARY-81c2-never-completed";
 
 /// A folder for PATH with kubectl, the plugin and the script that `completion kubectl` prints.
 fn bin(ns: &Namespace<'_>) -> PathBuf {
@@ -55,7 +60,21 @@ fn fleet(stem: &str) -> Namespace<'static> {
     machine(&ns, "web-07", "prod");
     machine(&ns, "database", "prod");
     lock(&ns, "TerraformMachine", "web-07", ID, "root@desktop-1");
+    let owner = ns.ground().get("TerraformMachine", ns.name(), "web-07");
+    job(&ns, &owner, JOB, "apply", true);
+    for (serial, taken) in [(SERIAL, 3600), ("47000001", 7200)] {
+        backup(&ns, serial, taken);
+    }
     ns
+}
+
+/// A backup with something in it that no completion may read.
+fn backup(ns: &Namespace<'_>, serial: &str, taken: i64) {
+    let suffix = crate::ground::runtime::suffix(ns.name(), "TerraformMachine", "web-07");
+    ns.ground().apply_value(json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"tfstate": CANARY},
+        "metadata": {"name": format!("captf-state-backup-{suffix}-{serial}"), "namespace": ns.name(),
+            "labels": {"captf.io/state-backup": "true", "captf.io/state-backup-suffix": suffix},
+            "annotations": {"captf.io/state-backup-serial": serial, "captf.io/state-backup-taken-at": ago(taken)}}}));
 }
 
 /// What must happen in every shell, by the keys typed; `KUBECTL` is `kubectl captf` or `kubectl-captf`.
@@ -65,6 +84,9 @@ fn expectations(ns: &str, command: &str) -> Vec<(String, String)> {
         (format!("{command} -n {ns} lock inspect terraformmachine/we<TAB>"), "web-07".to_string()),
         (format!("{command} lock inspect -n {ns} tfm data<TAB>"), "database".to_string()),
         (format!("{command} lock inspect -n {ns} 0000<TAB>"), ID.to_string()),
+        (format!("{command} backups verify -n {ns} tfm/web-07 471<TAB>"), SERIAL.to_string()),
+        (format!("{command} backups diff -n {ns} tfm web-07 {SERIAL} 470<TAB>"), "47000001".to_string()),
+        (format!("{command} jobs logs -n {ns} tfm/web-07 --job captf<TAB>"), JOB.to_string()),
         (format!("{command} lock list --outp<TAB>"), "--output".to_string()),
         (format!("{command} explain lock-sta<TAB>"), "lock-stale".to_string()),
         (format!("{command} lock list --context test<TAB>"), "testground".to_string()),
@@ -155,12 +177,59 @@ fn completion_is_silent_and_quick_when_the_cluster_does_not_answer() {
     ] {
         let file = dir.path().join("config");
         std::fs::write(&file, format!("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{{name: x, context: {{cluster: x, user: x}}}}]\nclusters: [{{name: x, cluster: {{server: '{server}'}}}}]\nusers: [{{name: x, user: {{token: t}}}}]\n")).expect("write");
-        let (out, err, took) = complete(&file, &["lock", "inspect", "tfm/"]);
-        assert_eq!((out.as_str(), err.as_str()), (":4\n", ""), "{server}");
-        assert!(took < Duration::from_secs(2), "{server}: {took:?}");
+        for words in [
+            &["lock", "inspect", "tfm/"][..],
+            &["backups", "verify", "tfm/web", ""],
+            &["jobs", "logs", "machine/web", "--job", ""],
+        ] {
+            let (out, err, took) = complete(&file, words);
+            assert_eq!((out.as_str(), err.as_str()), (":4\n", ""), "{server} {words:?}");
+            assert!(took < Duration::from_secs(2), "{server} {words:?}: {took:?}");
+        }
     }
     let (out, err, _) = complete(Path::new("/nonexistent"), &["lock", "inspect", "tfm/"]);
     assert_eq!((out.as_str(), err.as_str()), (":4\n", ""));
+}
+
+#[test]
+#[ignore = "needs the test ground (make test)"]
+fn every_live_source_offers_what_is_there_with_its_age() {
+    let ns = fleet("sources");
+    let kubeconfig = &ns.ground().kubeconfig;
+    for (words, expected) in [
+        (
+            &["backups", "verify", "tfm/web-07", ""][..],
+            vec![format!("{SERIAL}\ttaken 1h ago"), "47000001\ttaken 2h ago".to_string()],
+        ),
+        (&["backups", "diff", "tfm/web-07", SERIAL, "470"], vec!["47000001\ttaken 2h ago".to_string()]),
+        (&["backups", "save", "tfm", "web-07", "471"], vec![format!("{SERIAL}\ttaken 1h ago")]),
+        (&["restore", "retry", "tfm/web-07", "--serial", ""], vec![format!("{SERIAL}\ttaken 1h ago")]),
+        (&["jobs", "logs", "tfm/web-07", "--job="], vec![format!("{JOB}\tcreated ")]),
+        (
+            &["lock", "force-unlock", "tfm/web-07", "--lock-id", ""],
+            vec![format!("{ID}\tlock in {}, root@desktop-1", ns.name())],
+        ),
+        (&["lock", "inspect", "000"], vec![format!("{ID}\tlock in {}", ns.name())]),
+        (&["state", "inspect", "tfm/"], vec!["tfm/web-07\tin ".to_string(), "tfm/database\tin ".to_string()]),
+        (&["explain", "backup-ver"], vec!["backup-verified\t".to_string()]),
+        (&["lock", "list", "--context", ""], vec!["testground".to_string()]),
+        (&["lock", "list", "-n", "sources"], vec![format!("{}\tcreated", ns.name())]),
+    ] {
+        let (out, err, took) = complete(kubeconfig, &[&["-n", ns.name()][..], words].concat());
+        assert!(expected.iter().all(|e| out.contains(e)), "{words:?}: {out}");
+        assert!(
+            err.is_empty() && !out.contains("CANARY") && took < Duration::from_secs(2),
+            "{words:?}: {took:?} {err}"
+        );
+    }
+    // Without a right there is nothing, and no word about it.
+    let nobody = ns.ground().service_account_kubeconfig(ns.name(), "nobody", &json!([]));
+    for words in
+        [&["backups", "verify", "tfm/web-07", ""][..], &["lock", "inspect", "tfm/"], &["lock", "list", "-n", "s"]]
+    {
+        let (out, err, _) = complete(&nobody, words);
+        assert_eq!((out.as_str(), err.as_str()), (":4\n", ""), "{words:?}");
+    }
 }
 
 #[test]

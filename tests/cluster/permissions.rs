@@ -3,7 +3,7 @@
 mod changes;
 mod removal;
 mod shipped;
-mod world;
+pub mod world;
 
 use serde_json::json;
 

@@ -130,7 +130,7 @@ fn saved_files_hold_the_state_and_copies_join_nothing() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&state).expect("the file").permissions());
     assert_eq!(mode & 0o777, 0o600);
     let again = fixture.plugin(&["backups", "save", "terraformcluster/demo", &serial, "--to", &state]);
-    assert_eq!(again.code, 1, "never over an existing file: {}", again.text());
+    assert_eq!(again.code, 4, "never over an existing file: {}", again.text());
     assert_eq!(std::fs::read_to_string(&state).expect("the file"), text);
 
     // The older of two sets with one serial is reached by its name alone.

@@ -12,7 +12,8 @@ use crate::cli::args::GlobalArgs;
 use crate::cli::scope::named;
 use crate::cli::session::{Session, block_on};
 use crate::cluster::client::{KubeconfigNames, kubeconfig_names};
-use crate::cluster::names::{Named, read_held_locks, read_names, read_namespaces, read_serials};
+use crate::cluster::names::{Named, read_held_locks, read_job_names, read_names, read_namespaces, read_serials};
+use crate::facts::object::ObjectRef;
 
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
@@ -66,6 +67,7 @@ async fn from_session(source: Source, line: &Line, session: &Session) -> Vec<Can
         },
         Source::LockIds => locks(session).await,
         Source::Serials => serials(line, session).await,
+        Source::Jobs => jobs(line, session).await,
         _ => Vec::new(),
     }
 }
@@ -87,15 +89,22 @@ async fn locks(session: &Session) -> Vec<Candidate> {
     all
 }
 
+/// The object named before the cursor; owners are followed.
+async fn object(line: &Line, session: &Session) -> Option<ObjectRef> {
+    let (kind, name) = object_before(line)?;
+    named(session, kind, &name).await.ok()
+}
+
 async fn serials(line: &Line, session: &Session) -> Vec<Candidate> {
-    let object = match object_before(line) {
-        Some((kind, name)) => match named(session, kind, &name).await {
-            Ok(object) => object,
-            Err(_) => return Vec::new(),
-        },
-        None => return Vec::new(),
-    };
+    let Some(object) = object(line, session).await else { return Vec::new() };
     let all = read_serials(&session.api, &object).await;
     let taken = |n: &Named| n.at.map(|at| format!("taken {}", relative(at, session.now()))).unwrap_or_default();
     all.iter().map(|n| Candidate::new(&n.name, taken(n))).collect()
+}
+
+async fn jobs(line: &Line, session: &Session) -> Vec<Candidate> {
+    let Some(object) = object(line, session).await else { return Vec::new() };
+    let all = read_job_names(&session.api, &object).await;
+    let made = |n: &Named| n.at.map(|at| format!("created {}", relative(at, session.now()))).unwrap_or_default();
+    all.iter().map(|n| Candidate::new(&n.name, made(n))).collect()
 }

@@ -19,6 +19,8 @@ pub enum Source {
     LockIds,
     /// Serials of an object's state backups.
     Serials,
+    /// Jobs of the object that is named before.
+    Jobs,
     /// An object, then its serials.
     ObjectThenSerials,
     Namespaces,
@@ -55,7 +57,7 @@ const SOURCES: &[(&str, Source)] = &[
     ("TIME", Source::Nothing),
     ("LEVEL", Source::Nothing),
     ("URL", Source::Nothing),
-    ("JOB", Source::Nothing),
+    ("JOB", Source::Jobs),
     ("NAME", Source::Nothing),
     ("IMAGE", Source::Nothing),
     ("KIND", Source::Nothing),
