@@ -91,8 +91,8 @@ fn summary(
             line("for", &info.operation);
         }
     }
-    for sign in &plan.signs {
-        line("seen", &format!("{}: {}", sign.source, sign.value));
+    for (n, sign) in plan.signs.iter().enumerate() {
+        line(if n == 0 { "seen" } else { "" }, &format!("{}: {}", sign.source, sign.value));
     }
     for text in &plan.look_at {
         line("look at", text);

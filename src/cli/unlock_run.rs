@@ -86,7 +86,9 @@ pub async fn by_runtime(
     claim.fence().await?;
     let (access, expires) = access_of(session, call.global, facts, args).await?;
     let network = network::choose(&access.server, engine.place, &engine.info, cfg!(target_os = "linux"));
-    let network = network.map_err(CommandError::failed)?;
+    let network = network.map_err(|why| {
+        CommandError::failed(why).hint("`--method job` runs in the cluster, `--method lease` needs no container")
+    })?;
     let tls_server_name = access.tls_server_name.clone().or(network.tls_server_name);
     let access = Access { server: network.server, tls_server_name, ..access };
     clear_leftovers(engine, facts).await?;
