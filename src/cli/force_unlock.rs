@@ -112,6 +112,10 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
             Method::Runtime => Some(open(&Surroundings::of_this_process(args.engine.as_deref())).await?),
             Method::Job | Method::Lease => None,
         };
+        // What no container of it can do is said before anybody is asked.
+        if let Some(engine) = &engine {
+            unlock_run::network_for(engine, session.source.server.as_deref().unwrap_or_default())?;
+        }
         let place = engine.as_ref().map(Engine::describe);
         unlock_ask::confirm(&session, &facts, &plan, &judged, args, place.as_deref())?;
         let call = Call { global, args, plan: &plan, engine: engine.as_ref() };
