@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A real Docker, a real Podman and a registry for the tests of `lock force-unlock`, all of them private.
+# A real Docker, a real Podman as root and another as nobody in particular, and a registry for the tests of `lock force-unlock`, all of them private.
 #
 #   tests/engines.sh DIR
 #
@@ -26,6 +26,9 @@ stop() {
   local pid
   for pid in ${pids[@]+"${pids[@]}"}; do kill "$pid" 2>/dev/null || true; done
   for pid in ${pids[@]+"${pids[@]}"}; do wait "$pid" 2>/dev/null || true; done
+  # It keeps the rootless user's namespace, and is nobody's child.
+  local pause=$dir/rootless/run/libpod/tmp/pause.pid
+  [[ ! -s $pause ]] || kill "$(<"$pause")" 2>/dev/null || true
   # A daemon that was killed, or a container that outlived it, leaves mounts behind.
   local mount
   while read -r mount; do umount -l "$mount" 2>/dev/null || true; done < <(
@@ -49,10 +52,13 @@ export PATH=$PATH:/usr/sbin:/sbin
 need dockerd docker.io
 need podman podman
 need runc runc
+need newuidmap uidmap
 need docker-registry docker-registry
 need curl curl
 need htpasswd apache2-utils
 
+# Where a user without rights has to pass.
+chmod 711 "$dir"
 port=$((20000 + RANDOM % 10000))
 guarded=$((30000 + RANDOM % 2000))
 password=CANARY-$RANDOM$RANDOM
@@ -107,13 +113,38 @@ CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf \
   podman --volumepath "$dir/podman-volumes" system service --time=0 "unix://$dir/podman.sock" >"$dir/podman.log" 2>&1 &
 pids+=($!)
 
+# The same for a user that exists in a mount namespace only, so that the machine gets none.
+user=captf-rootless uid=54321
+home=$dir/rootless
+mkdir -p "$home/run" "$home/etc"
+sed -e "s|$dir/podman|$home/podman|" "$dir/storage.conf" >"$home/storage.conf"
+cp "$dir/registries.conf" "$home/registries.conf"
+grep -v nproc "$dir/containers.conf" >"$home/containers.conf"
+sed -i '2i default_ulimits = ["nofile=1024:1024"]' "$home/containers.conf"
+(cat /etc/passwd && echo "$user:x:$uid:$uid::$home:/bin/bash") >"$home/etc/passwd"
+(cat /etc/group && echo "$user:x:$uid:") >"$home/etc/group"
+echo "$user:1000000:65536" | tee "$home/etc/subuid" >"$home/etc/subgid"
+touch /etc/subuid /etc/subgid
+chown -R "$uid:$uid" "$home"
+unshare --mount bash -euc '
+  for file in passwd group subuid subgid; do mount --bind "$1/etc/$file" "/etc/$file"; done
+  cd "$1"
+  exec setpriv --reuid "$2" --regid "$2" --clear-groups env -i PATH="$PATH" HOME="$1" XDG_RUNTIME_DIR="$1/run" \
+    CONTAINERS_CONF="$1/containers.conf" CONTAINERS_STORAGE_CONF="$1/storage.conf" \
+    CONTAINERS_REGISTRIES_CONF="$1/registries.conf" \
+    podman system service --time=0 "unix://$1/podman.sock"
+' rootless "$home" "$uid" >"$dir/rootless.log" 2>&1 &
+pids+=($!)
+
 docker_answers() { until_answers 60 curl -sf --unix-socket "$dir/docker.sock" http://docker/_ping; }
 docker_answers
 until_answers 60 curl -sf --unix-socket "$dir/podman.sock" http://docker/_ping
+until_answers 60 curl -sf --unix-socket "$home/podman.sock" http://docker/_ping
 until_answers 60 curl -sf "http://127.0.0.1:$port/v2/"
 until_answers 60 curl -sf -u "tester:$password" "http://127.0.0.1:$guarded/v2/"
 
-printf '{"docker":"unix://%s/docker.sock","podman":"unix://%s/podman.sock","registry":"127.0.0.1:%s",' "$dir" "$dir" "$port"
+printf '{"rootless":"unix://%s/podman.sock",' "$home"
+printf '"docker":"unix://%s/docker.sock","podman":"unix://%s/podman.sock","registry":"127.0.0.1:%s",' "$dir" "$dir" "$port"
 printf '"guarded":"127.0.0.1:%s","password":"%s","docker_pid":%s}\n' "$guarded" "$password" "$docker_pid"
 while read -r line; do
   [[ $line == restart-docker ]] || continue

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::args::GlobalArgs;
-use super::claim_met::claim_met;
-use super::claimed::{Claim, with_claim};
+use super::claim_met::claim_on;
+use super::claimed::{Claim, held_by, with_claim};
 use super::error::{CommandError, OK, REFUSED, unreadable};
 use super::render::{Shape, render_view, write_stdout};
 use super::scope::{named, not_found};
@@ -13,6 +13,7 @@ use super::target::parse_one_object;
 use super::unlock_args::{CredentialsArg, ForceUnlockArgs, MethodArg};
 use super::unlock_login::callers_own;
 use super::{unlock_ask, unlock_by_hand, unlock_job, unlock_lease, unlock_run};
+use crate::claim::ClaimLease;
 use crate::cluster::lock::read_lock_facts;
 use crate::cluster::unlock::read_unlock;
 use crate::cluster::unlock_write::{Audit, create_event, who_am_i};
@@ -77,10 +78,11 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
         }
         let (facts, mut judged) = looked;
         // Whoever holds the claim is named by every run that takes none itself.
-        let claim = claim_met(&session, &object).await;
+        let claim = claim_on(&session, &object).await;
         if args.dry_run || !matches!(judged.decision, Decision::Go(_)) {
+            let finding = |met: &ClaimLease| crate::runbook::claim::finding(met, &object.resource(), session.now());
             match &claim {
-                Ok(met) => judged.findings.extend(met.clone()),
+                Ok(met) => judged.findings.extend(met.as_ref().map(finding)),
                 Err(gap) => judged.gaps.extend(session.live.then(|| gap.clone())),
             }
         }
@@ -101,11 +103,19 @@ pub fn run(global: &GlobalArgs, args: &ForceUnlockArgs) -> Result<u8, CommandErr
             return show(&session, global, &facts, &judged, OK);
         }
         unlock_ask::can_be_confirmed(&plan, args)?;
+        // Nobody types an ID for a lock that somebody else works on. Taking the claim decides, below.
+        if let (Ok(Some(met)), false) = (&claim, args.without_claim) {
+            return Err(held_by(&session, &object, met));
+        }
         // Without an engine there is nothing to ask, and the question names the engine.
         let engine = match plan.method {
             Method::Runtime => Some(open(&Surroundings::of_this_process(args.engine.as_deref())).await?),
             Method::Job | Method::Lease => None,
         };
+        // What no container of it can do is said before anybody is asked.
+        if let Some(engine) = &engine {
+            unlock_run::network_for(engine, session.source.server.as_deref().unwrap_or_default())?;
+        }
         let place = engine.as_ref().map(Engine::describe);
         unlock_ask::confirm(&session, &facts, &plan, &judged, args, place.as_deref())?;
         let call = Call { global, args, plan: &plan, engine: engine.as_ref() };

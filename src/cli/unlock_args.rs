@@ -21,7 +21,8 @@ use crate::runbook::force_unlock::{Method, Wish};
 /// Podman. One that is named and does not answer is an error.
 ///
 /// Needs: what `lock inspect` needs; get, create, update and delete on leases; create on events;
-/// create on serviceaccounts/token for the ServiceAccount that the binary runs as.
+/// create on serviceaccounts/token for the ServiceAccount that the binary runs as; with --method job, create and delete
+/// on jobs instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # What would be done, and the same as docker commands

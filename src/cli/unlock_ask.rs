@@ -9,6 +9,8 @@ use crate::captf::time::{relative, utc};
 use crate::facts::lock::LockFacts;
 use crate::output::escape::visible;
 use crate::output::stderr_line;
+use crate::output::style::terminal_width;
+use crate::output::text::wrap;
 use crate::runbook::force_unlock::{Judged, Method, Plan};
 
 /// Asks on the terminal, or checks what automation passed. Every refusal of the judgement was made before.
@@ -69,8 +71,13 @@ fn summary(
     args: &ForceUnlockArgs,
     engine: Option<&str>,
 ) {
+    let width = terminal_width().unwrap_or(usize::MAX);
     // Every line is escaped as a whole, so that no text from the cluster can add one or move the cursor.
-    let line = |label: &str, text: &str| stderr_line(&format!("  {label:<10}{text}"));
+    let line = |label: &str, text: &str| {
+        for (n, part) in wrap(text, width.saturating_sub(12)).iter().enumerate() {
+            stderr_line(&format!("  {:<10}{part}", if n == 0 { label } else { "" }));
+        }
+    };
     let object = &facts.object;
     stderr_line(&format!("State lock of {} in {}:", object.resource(), object.namespace));
     line("cluster", &target_of(session));
@@ -83,6 +90,9 @@ fn summary(
         if !info.operation.is_empty() {
             line("for", &info.operation);
         }
+    }
+    for (n, sign) in plan.signs.iter().enumerate() {
+        line(if n == 0 { "seen" } else { "" }, &format!("{}: {}", sign.source, sign.value));
     }
     for text in &plan.look_at {
         line("look at", text);
@@ -100,7 +110,9 @@ fn summary(
             line("as", &super::unlock_login::identity(facts, args));
         }
     }
-    stderr_line(
-        "That nothing was seen of the holder is no proof that it is dead. If it lives, its state will be lost.",
-    );
+    let warning = "A lock is never renewed, so nothing of this proves that the holder is dead. If it lives, a second run will \
+                   write at the same time, and its state will be lost.";
+    for part in wrap(warning, width) {
+        stderr_line(&part);
+    }
 }

@@ -16,10 +16,11 @@ use crate::claim::HolderId;
 use crate::engine::connect::{Engine, EngineError, open};
 use crate::engine::endpoint::Surroundings;
 use crate::engine::files::{Access, files};
+use crate::engine::image;
 use crate::engine::leftovers::{object_label, sweep};
+use crate::engine::network::{self, Network};
 use crate::engine::steps::{Backend, Said, force_unlock, init, said};
 use crate::engine::workshop::{Ended, Job, Ran};
-use crate::engine::{image, network};
 use crate::facts::lock::LockFacts;
 use crate::output::escape::visible;
 use crate::output::stderr_line;
@@ -85,8 +86,7 @@ pub async fn by_runtime(
     let image = pulled(engine, &reference, claim).await?;
     claim.fence().await?;
     let (access, expires) = access_of(session, call.global, facts, args).await?;
-    let network = network::choose(&access.server, engine.place, &engine.info, cfg!(target_os = "linux"));
-    let network = network.map_err(CommandError::failed)?;
+    let network = network_for(engine, &access.server)?;
     let tls_server_name = access.tls_server_name.clone().or(network.tls_server_name);
     let access = Access { server: network.server, tls_server_name, ..access };
     clear_leftovers(engine, facts).await?;
@@ -121,6 +121,13 @@ pub async fn by_runtime(
             confirm(session, &facts.object, plan, false, evidence, || ran.output.clone()).await
         }
     }
+}
+
+/// How containers of this engine reach the API server; an error where they cannot.
+pub fn network_for(engine: &Engine, server: &str) -> Result<Network, CommandError> {
+    network::choose(server, engine.place, &engine.info, cfg!(target_os = "linux")).map_err(|why| {
+        CommandError::failed(why).hint("`--method job` runs in the cluster, `--method lease` needs no container")
+    })
 }
 
 /// The image, pulled where it is missing. A pull ends when the work has to stop.

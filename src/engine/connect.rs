@@ -121,6 +121,7 @@ async fn try_one(endpoint: &Endpoint) -> Result<Engine, String> {
     let podman = components.iter().any(|c| c.name.contains("Podman"));
     let info = EngineInfo {
         operating_system: info.operating_system.unwrap_or_default(),
+        rootless: info.security_options.iter().flatten().any(|option| option.contains("name=rootless")),
         architecture: version.arch.or(info.architecture).unwrap_or_default(),
         podman,
         version: version.version.unwrap_or_default(),

@@ -9,6 +9,8 @@ pub struct EngineInfo {
     pub operating_system: String,
     pub architecture: String,
     pub podman: bool,
+    /// Runs as a user who is not root.
+    pub rootless: bool,
     pub version: String,
 }
 
@@ -28,7 +30,13 @@ pub fn choose(server: &str, place: Place, info: &EngineInfo, on_linux: bool) -> 
     let loopback = loopback_host(server);
     let machine = !on_linux || info.operating_system.contains("Docker Desktop");
     let unchanged = |mode| Network { mode, server: server.to_string(), tls_server_name: None };
+    // The "host" of a rootless Docker is a network of its own, without this machine's loopback.
+    let own_network = info.rootless && !info.podman && !machine;
     match (place, loopback) {
+        (Place::Local, None) if own_network => Ok(unchanged(None)),
+        (Place::Local, Some(host)) if own_network => Err(format!(
+            "the API server's address {host} is this machine's own, which a rootless Docker does not reach"
+        )),
         // The host's own network has its routes, its names and its VPN.
         (Place::Local, _) if !machine => Ok(unchanged(Some("host"))),
         (Place::Local, None) | (Place::Remote, None) => Ok(unchanged(None)),
@@ -37,7 +45,8 @@ pub fn choose(server: &str, place: Place, info: &EngineInfo, on_linux: bool) -> 
             Ok(Network {
                 mode: None,
                 server: server.replacen(&host, alias, 1),
-                tls_server_name: Some("localhost".to_string()),
+                // Exactly what kubectl checks: the certificate is for this name or address.
+                tls_server_name: Some(host.trim_matches(['[', ']']).to_string()),
             })
         }
         (Place::Remote, Some(host)) => {
@@ -71,6 +80,8 @@ mod tests {
         let plain = EngineInfo { operating_system: "Debian GNU/Linux 12".into(), ..EngineInfo::default() };
         let desktop = EngineInfo { operating_system: "Docker Desktop".into(), ..EngineInfo::default() };
         let podman = EngineInfo { podman: true, ..plain.clone() };
+        let rootless = EngineInfo { rootless: true, ..plain.clone() };
+        let rootless_podman = EngineInfo { rootless: true, ..podman.clone() };
         let host = |s: &str| Ok((Some("host"), s.to_string(), None));
         for (server, place, info, linux, expected) in [
             ("https://127.0.0.1:6443", Place::Local, &plain, true, host("https://127.0.0.1:6443")),
@@ -81,15 +92,18 @@ mod tests {
                 Place::Local,
                 &desktop,
                 false,
-                Ok((None, "https://host.docker.internal:6443/x".into(), Some("localhost"))),
+                Ok((None, "https://host.docker.internal:6443/x".into(), Some("127.0.0.1"))),
             ),
             (
                 "https://[::1]:6443",
                 Place::Local,
                 &podman,
                 false,
-                Ok((None, "https://host.containers.internal:6443".into(), Some("localhost"))),
+                Ok((None, "https://host.containers.internal:6443".into(), Some("::1"))),
             ),
+            ("https://127.0.0.1:6443", Place::Local, &rootless, true, Err(())),
+            ("https://10.0.0.5:6443", Place::Local, &rootless, true, Ok((None, "https://10.0.0.5:6443".into(), None))),
+            ("https://127.0.0.1:6443", Place::Local, &rootless_podman, true, host("https://127.0.0.1:6443")),
             ("https://10.0.0.5:6443", Place::Remote, &plain, true, Ok((None, "https://10.0.0.5:6443".into(), None))),
             ("https://localhost:6443", Place::Remote, &plain, true, Err(())),
             ("https://0.0.0.0:6443", Place::Remote, &plain, true, Err(())),

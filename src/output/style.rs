@@ -81,7 +81,7 @@ impl Styles {
 }
 
 /// The terminal's width: of stdout, else `COLUMNS`.
-fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     let table = comfy_table::Table::new();
     table.width().map(usize::from).or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).filter(|w| *w >= 20)
 }

@@ -70,6 +70,8 @@ pub struct Plan {
     pub suffix: String,
     /// What only a person can look at: a node or an address of the host's name.
     pub look_at: Vec<String>,
+    /// What was seen of the holder: evidence, and no proof of anything.
+    pub signs: Vec<Evidence>,
 }
 
 /// What may be done.
@@ -142,9 +144,10 @@ pub fn judge(facts: &LockFacts, reads: &UnlockReads, wish: &Wish, now: Timestamp
         image,
         labels: backend_labels(facts.object.kind, &facts.object.name, &cluster),
         suffix: facts.object.suffix(),
-        look_at: signs.look_at.clone(),
+        look_at: signs.look_at,
+        signs: signs.evidence,
     };
-    let ready = ready(&plan, facts, signs.evidence);
+    let ready = ready(&plan, facts);
     ended(Decision::Go(Box::new(plan)), vec![ready], judgement, gaps)
 }
 
@@ -209,7 +212,7 @@ fn undetermined(facts: &LockFacts) -> Finding {
     Finding::new(Code::UnlockUndetermined, seen)
 }
 
-fn ready(plan: &Plan, facts: &LockFacts, signs: Vec<Evidence>) -> Finding {
+fn ready(plan: &Plan, facts: &LockFacts) -> Finding {
     let shown = if plan.lock_id.is_empty() { "\"\"" } else { &plan.lock_id };
     let mut finding = Finding::new(Code::UnlockReady, Evidence::new(format!("Lease/{} holder", plan.lease), shown))
         .seen(
@@ -219,7 +222,7 @@ fn ready(plan: &Plan, facts: &LockFacts, signs: Vec<Evidence>) -> Finding {
                 .and_then(|l| l.info.info())
                 .and_then(|i| i.created)),
         )
-        .seen_all(signs)
+        .seen_all(plan.signs.clone())
         .with("method", plan.method.as_str());
     if let Some((image, source)) = &plan.image {
         finding = finding.seen(Evidence::new("image", format!("{image} ({source})"))).with("image", image.clone());

@@ -78,7 +78,7 @@ pub fn judge(facts: &RestoreFacts, wish: &Wish<'_>, now: Timestamp) -> RestoreJu
     let forgotten = facts.diff.as_ref().map(|d| d.forgotten.len() as u64);
     found.extend(backup(facts, serial, now));
     found.extend(reached(facts));
-    found.extend(restore_lock::findings(facts, &mut gaps));
+    found.extend(restore_lock::findings(facts, serial, &mut gaps));
     let (annotation, requested) = annotation(facts, serial, wish.retry);
     found.extend(annotation);
     found.extend(deleting(facts));

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::backup_sets::choose;
 use super::code::Code;
 use super::finding::{Evidence, Finding};
 use super::lock_beside::{self, Runtime, pinned_runtime};
@@ -15,7 +16,7 @@ use crate::facts::state::StateContent;
 const SECRET_LIMIT: u64 = 1 << 20;
 
 /// Findings about the lock and about labels that the Job's `init` selects by.
-pub fn findings(facts: &RestoreFacts, gaps: &mut Vec<Gap>) -> Vec<Finding> {
+pub fn findings(facts: &RestoreFacts, serial: i64, gaps: &mut Vec<Gap>) -> Vec<Finding> {
     let lock = &facts.lock;
     let ruling = rule(lock);
     let lease = || match lock.lease.found() {
@@ -46,19 +47,24 @@ pub fn findings(facts: &RestoreFacts, gaps: &mut Vec<Gap>) -> Vec<Finding> {
         Ruling::Stale { .. } => found.extend(stale(facts, lease())),
     }
     found.extend(selected_by_init(facts, &ruling));
-    found.extend(too_large(facts));
+    found.extend(too_large(facts, serial));
     found
 }
 
 /// OpenTofu keeps a state in one Secret: its `init` cannot load one in several chunks, and its push cannot write
 /// one of more than 1 MiB. Either burns the serial.
-fn too_large(facts: &RestoreFacts) -> Option<Finding> {
+fn too_large(facts: &RestoreFacts, serial: i64) -> Option<Finding> {
     let base = crate::captf::names::state_secret(&facts.object.suffix());
-    let live = facts.live.found().filter(|l| l.chunks > 1).map(|l| {
-        Evidence::new(format!("Secret/{base}"), format!("the first of {} chunks, which `init` loads alone", l.chunks))
+    let chunks = facts.secrets.selected.found().map_or(0, Vec::len);
+    let live = (chunks > 1).then(|| {
+        Evidence::new(format!("Secret/{base}"), format!("the first of {chunks} chunks, which `init` loads alone"))
     });
-    let backup = facts.backup.as_ref().and_then(Reading::found).filter(|b| b.compressed > SECRET_LIMIT).map(|b| {
-        Evidence::new("the backup", format!("{} bytes compressed; one Secret holds {SECRET_LIMIT}", b.compressed))
+    let set = facts.sets.found().and_then(|sets| choose(sets, serial));
+    let bytes = facts.backup.as_ref().and_then(Reading::found).map_or(0, |b| b.compressed);
+    let backup = set.filter(|s| s.secrets.len() > 1 || bytes > SECRET_LIMIT).map(|s| {
+        let size = if bytes > 0 { format!(", {bytes} bytes compressed") } else { String::new() };
+        let value = format!("{} chunks{size}; one Secret holds {SECRET_LIMIT} bytes", s.secrets.len());
+        Evidence::new(format!("Secret/{}", s.name), value)
     });
     let mut seen = live.into_iter().chain(backup);
     let first = seen.next()?;

@@ -244,7 +244,8 @@ fn every_refusal_has_its_code() {
             "a chunked state under OpenTofu",
             change(|f| {
                 pin(f, "registry.example.com/opentofu-aws:1");
-                f.live = Reading::Found(PayloadFacts { chunks: 2, ..payload(content(57, "l", 3)) });
+                let part = SecretMeta { name: "part".to_string(), ..SecretMeta::default() };
+                f.secrets.selected = f.secrets.selected.clone().map(|all| all.into_iter().chain([part]).collect());
             }),
             RestoreTooLargeForTofu,
         ),

@@ -14,6 +14,8 @@ use crate::ground::runtime::Runtime;
 pub struct Engines {
     pub docker: String,
     pub podman: String,
+    /// A Podman of a user without rights.
+    pub rootless: String,
     pub registry: String,
     /// The same images behind a login as `tester`.
     pub guarded: String,
@@ -75,6 +77,7 @@ impl Engines {
         Self {
             docker: text("docker"),
             podman: text("podman"),
+            rootless: text("rootless"),
             registry: text("registry"),
             guarded: text("guarded"),
             password: text("password"),

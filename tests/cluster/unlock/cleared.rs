@@ -52,6 +52,12 @@ fn a_foreign_lock_is_cleared_on_podman_by_an_image_that_runs_as_root() {
 }
 
 #[test]
+#[ignore = "needs the test ground and root for Podman (make test)"]
+fn a_foreign_lock_is_cleared_on_a_rootless_podman() {
+    cleared(&engines().rootless, &Runtime::terraform(), terraform_nonroot());
+}
+
+#[test]
 #[ignore = "needs the test ground and root for Docker (make test)"]
 fn a_foreign_lock_is_cleared_by_opentofu() {
     cleared(&engines().docker, &Runtime::tofu(), tofu_image());

@@ -145,3 +145,30 @@ fn a_daemon_that_is_killed_is_named_and_the_next_run_goes_on_from_there() {
     assert_eq!(left(), Vec::<String>::new());
     assert_eq!(scene.workspace.holder(), None);
 }
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn how_a_container_reaches_a_loopback_server_follows_from_what_the_engine_says() {
+    let scene = Scene::new(&engines().docker, terraform_image());
+    // The host of a rootless Docker is not this machine: said before anything is claimed or asked for.
+    scene.engine.at(Act::Change(|info| info["SecurityOptions"] = json!(["name=rootless"])), |r| r.is("GET", "/info"));
+    let needles = ["a rootless Docker does not reach", "--method job", "--method lease"];
+    let words = exits(&run(&mut scene.command(&[])), 1, &needles);
+    assert!(!words.contains("will run"), "it was asked for all the same: {words}");
+    assert!(!scene.server.requests().iter().any(|r| r.path.contains("/leases/captf-claim-") && r.method == "POST"));
+    // In a virtual machine the host has another name, and its certificate is checked for the name that kubectl checks.
+    scene.engine.at(Act::Change(|info| info["OperatingSystem"] = json!("Docker Desktop")), |r| r.is("GET", "/info"));
+    exits(&run(&mut scene.command(&[])), 1, &["init ended with", "host.docker.internal", "the lock was not touched"]);
+    let requests = scene.engine.requests();
+    let files = requests.iter().find(|r| r.is("PUT", "/archive")).expect("files");
+    let kubeconfig = credentials::in_archive(&files.body, "unlock/kubeconfig");
+    let kubeconfig: Value = serde_json::from_str(&kubeconfig).expect("JSON");
+    let cluster = &kubeconfig["clusters"][0]["cluster"];
+    let port = scene.server.url.rsplit_once(':').expect("a port").1;
+    assert_eq!(cluster["server"], format!("https://host.docker.internal:{port}"));
+    assert_eq!(cluster["tls-server-name"], "127.0.0.1");
+    let made = requests.iter().find(|r| r.is("POST", "/containers/create")).expect("a container");
+    let made: Value = serde_json::from_slice(&made.body).expect("JSON");
+    assert!(made["HostConfig"]["NetworkMode"].is_null(), "{made}");
+    assert!(scene.held());
+}

@@ -67,6 +67,24 @@ fn a_lost_claim_stops_the_container_that_runs() {
             assert!(scene.held());
             assert_eq!(scene.left(engine), Vec::<String>::new());
         });
+        // While a Job of the cluster runs: it is deleted, which touches nothing that is shared.
+        scope.spawn(|| {
+            let scene = Scene::new(engine, terraform_nonroot());
+            may_run_jobs(&scene);
+            let child = scene.start(&["--method", "job"]);
+            let jobs = || ground().list("Job", scene.name(), "kubectl.captf.io/force-unlock");
+            let start = Instant::now();
+            while jobs().is_empty() {
+                assert!(start.elapsed() < Duration::from_secs(60), "no Job was created");
+                thread::sleep(Duration::from_millis(100));
+            }
+            scene.take_claim_away();
+            let output = child.wait_with_output().expect("wait");
+            let needles = ["the claim was lost", "the Job was running; it is deleted", "still held, by the same ID"];
+            exits(&output, 1, &needles);
+            let gone = |j: &Value| !j["metadata"]["deletionTimestamp"].is_null();
+            assert!(jobs().iter().all(gone), "the Job stays");
+        });
         // After the unlock: what was done is said, and no Event is written any more.
         scope.spawn(|| {
             let scene = Scene::new(engine, terraform_nonroot());
@@ -85,6 +103,20 @@ fn a_lost_claim_stops_the_container_that_runs() {
             assert_eq!(writes_since(&scene, start), Vec::<String>::new());
         });
     });
+}
+
+/// What `--method job` needs beyond the shipped Role.
+fn may_run_jobs(scene: &Scene) {
+    let metadata = json!({"name": "jobs", "namespace": scene.name()});
+    ground().apply_value(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
+        "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete"]}],
+    }));
+    ground().apply_value(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "jobs"},
+        "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": scene.name()}],
+    }));
 }
 
 fn stopped_before_the_lock(scene: &Scene, engine: &str) {
