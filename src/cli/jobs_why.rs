@@ -35,9 +35,10 @@ const CONCURRENCY: usize = 8;
 /// run ended by the controller's own rules, the cause with its evidence, the time of the next attempt, and
 /// what to do. Logs are read from their end only; what looks like a credential in them is masked.
 ///
-/// Needs: get and list on the Terraform* kinds, jobs, pods and events. With a name also get on pods/log,
-/// leases, nodes, terraformplans, clusters, and on the credentials Secret, whose values are then masked in
-/// log lines. What may not be read is said.
+/// Needs: get and list on the Terraform* kinds, jobs, pods, events, clusters, leases, nodes and terraformplans.
+/// With a name also get on pods/log and on the credentials Secret, whose values are then masked in log lines,
+/// and list on events in namespace default, where a node says how much memory a killed process used. What may
+/// not be read is said.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # Everything that fails or waits, worst first

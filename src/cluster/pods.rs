@@ -92,15 +92,23 @@ pub fn facts_from_pod(value: &Value) -> PodFacts {
             at: time(c, &["lastTransitionTime"]),
         }),
         result: result_of(value),
-        env_from: items(value, &["spec", "containers"])
-            .iter()
-            .filter(|c| text(c, &["name"]) == Some("source"))
-            .flat_map(|c| items(c, &["envFrom"]))
-            .filter_map(|e| text(e, &["secretRef", "name"]))
-            .map(str::to_string)
-            .collect(),
+        credentials: credentials_of(value),
         containers,
     }
+}
+
+/// The Secrets with the credentials of `source`: of its environment, and of the volume `creds`.
+fn credentials_of(value: &Value) -> Vec<String> {
+    let source = items(value, &["spec", "containers"]).iter().filter(|c| text(c, &["name"]) == Some("source"));
+    let of_env = source.flat_map(|c| items(c, &["envFrom"])).filter_map(|e| text(e, &["secretRef", "name"]));
+    let volumes = items(value, &["spec", "volumes"]).iter().filter(|v| text(v, &["name"]) == Some("creds"));
+    let mut names: Vec<String> = Vec::new();
+    for name in of_env.chain(volumes.filter_map(|v| text(v, &["secret", "secretName"]))) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_string());
+        }
+    }
+    names
 }
 
 /// The result document: termination message of the current state of `source`, never of an earlier one.
@@ -166,5 +174,25 @@ fn container_state(status: &Value) -> ContainerState {
     match at(status, &["state", "waiting"]) {
         Some(w) => ContainerState::Waiting { reason: owned(w, &["reason"]), message: owned(w, &["message"]) },
         None => ContainerState::NotReported,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_those_of_source_and_of_the_volume_creds() {
+        let env =
+            |name: &str| serde_json::json!([{"secretRef": {"name": name}}, {"configMapRef": {"name": "settings"}}]);
+        let volume = |name: &str, secret: &str| serde_json::json!({"name": name, "secret": {"secretName": secret}});
+        let pod = |volumes: Value| {
+            let containers =
+                serde_json::json!([{"name": "mesh", "envFrom": env("mesh")}, {"name": "source", "envFrom": env("a")}]);
+            facts_from_pod(&serde_json::json!({"spec": {"containers": containers, "volumes": volumes}})).credentials
+        };
+        assert_eq!(pod(serde_json::json!([volume("creds", "a"), volume("config", "inputs")])), ["a"]);
+        assert_eq!(pod(serde_json::json!([volume("creds", "b"), {"name": "creds", "emptyDir": {}}])), ["a", "b"]);
+        assert_eq!(pod(Value::Null), ["a"]);
     }
 }

@@ -39,7 +39,7 @@ pub async fn read_log_facts(
 pub async fn read_redactor(api: &Api, namespace: &str, pod: &PodFacts) -> (Redactor, Vec<Gap>) {
     let mut redactor = Redactor::default();
     let mut gaps = Vec::new();
-    for secret in &pod.env_from {
+    for secret in &pod.credentials {
         match api.get(&SECRETS, Some(namespace), secret).await {
             Reading::Found(value) => {
                 let data = at(&value, &["data"]).and_then(Value::as_object).into_iter().flatten();

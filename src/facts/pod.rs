@@ -24,8 +24,8 @@ pub struct PodFacts {
     pub unscheduled: Option<Disruption>,
     /// The runner's result document, in the termination message of `source`.
     pub result: ResultReading,
-    /// Secrets from which `source` takes its environment.
-    pub env_from: Vec<String>,
+    /// Secrets from which `source` takes its credentials.
+    pub credentials: Vec<String>,
 }
 
 /// A condition of a pod: DisruptionTarget with status True, or PodScheduled with status False.

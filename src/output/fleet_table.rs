@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{Cell, Color};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::escape::visible;
 use super::style::Styles;
@@ -13,6 +14,9 @@ use crate::runbook::finding::Severity;
 
 /// Characters of a reason that a line shows; the rest is in `-o wide`, JSON and the full view.
 const WHY: usize = 90;
+/// Columns that the reason gets at least, and those between two columns.
+const FEWEST: usize = 25;
+const GAP: usize = 3;
 
 /// One line an object: operation, since when, next attempt, cause.
 pub fn render_fleet(out: &mut dyn Write, report: &ReportView, options: TableOptions, styles: Styles) -> io::Result<()> {
@@ -20,7 +24,9 @@ pub fn render_fleet(out: &mut dyn Write, report: &ReportView, options: TableOpti
     if options.namespaces {
         header.insert(0, "NAMESPACE");
     }
-    write_table(out, header, report.items.iter().map(|i| fleet_row(i, options)).collect(), options, styles)
+    let mut rows: Vec<Vec<Cell>> = report.items.iter().map(|i| fleet_row(i, options)).collect();
+    fit(&header, &mut rows, options, styles.width);
+    write_table(out, header, rows, options, styles)
 }
 
 fn fleet_row(item: &ItemView, options: TableOptions) -> Vec<Cell> {
@@ -101,7 +107,41 @@ pub fn render_jobs(out: &mut dyn Write, report: &ReportView, options: TableOptio
             rows.push(cells);
         }
     }
+    fit(&header, &mut rows, options, styles.width);
     write_table(out, header, rows, options, styles)
+}
+
+/// Shortens the last column so that a row takes no more lines of the terminal than its other columns need with a
+/// few words of the last.
+fn fit(header: &[&str], rows: &mut [Vec<Cell>], options: TableOptions, width: Option<usize>) {
+    let Some(width) = width.filter(|w| *w > 0 && !options.wide) else {
+        return;
+    };
+    let last = header.len() - 1;
+    let widest = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.content().width());
+        cells.chain([header[column].width()]).max().unwrap_or_default()
+    };
+    let used: usize = (0..last).map(|column| widest(column) + GAP).sum();
+    let room = (used + FEWEST).div_ceil(width) * width - used;
+    for cell in rows.iter_mut().filter_map(|row| row.get_mut(last)) {
+        let text = cell.content();
+        if text.width() > room {
+            *cell = Cell::new(cut(&text, room));
+        }
+    }
+}
+
+/// The start of a text with `...`, no wider than `room`.
+fn cut(text: &str, room: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if out.width() + c.width().unwrap_or_default() + 3 > room {
+            break;
+        }
+        out.push(c);
+    }
+    out + "..."
 }
 
 fn colored(cell: Cell, severity: Option<Severity>) -> Cell {
@@ -118,4 +158,37 @@ fn clipped(text: &str) -> String {
         return text.to_string();
     }
     text.chars().take(WHY - 3).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_column_is_shortened_to_the_terminal_and_never_elsewhere() {
+        let header = ["OBJECT", "WHY"];
+        let fitted = |text: &str, wide: bool, width: Option<usize>| {
+            let mut rows = vec![vec![Cell::new("tfm/web"), Cell::new(text)]];
+            fit(&header, &mut rows, TableOptions { headers: true, namespaces: false, wide }, width);
+            rows[0][1].content()
+        };
+        let long = "a reason of exactly 40 characters, or so";
+        assert_eq!(long.len(), 40);
+        for (text, wide, width, shown) in [
+            (long, false, Some(40), "a reason of exactly 40 char..."),
+            (long, false, Some(50), long),
+            // Where the line wraps anyway, it wraps once.
+            (long, false, Some(30), long),
+            (
+                "\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}",
+                false,
+                Some(36),
+                "\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}\u{5b57}\u{6f22}...",
+            ),
+            (long, true, Some(40), long),
+            (long, false, None, long),
+        ] {
+            assert_eq!(fitted(text, wide, width), shown, "{text} {wide} {width:?}");
+        }
+    }
 }

@@ -102,7 +102,7 @@ fn pod(phase: &str, state: ContainerState) -> PodFacts {
         containers: vec![container("source", false, state)],
         unscheduled: None,
         result: ResultReading::NotTerminated,
-        env_from: Vec::new(),
+        credentials: Vec::new(),
     }
 }
 

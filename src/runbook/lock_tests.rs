@@ -119,7 +119,7 @@ pub(super) fn pod(phase: &str) -> PodFacts {
         containers: Vec::new(),
         unscheduled: None,
         result: Default::default(),
-        env_from: Vec::new(),
+        credentials: Vec::new(),
     }
 }
 

@@ -203,7 +203,7 @@ impl Pod<'_> {
 
 /// With the flag of a shape; `init` of older runtimes has no JSON.
 fn with<'a>(words: &[&'a str], shape: &'a str) -> Vec<&'a str> {
-    let flag = Some(shape).filter(|s| !s.is_empty() && !(words[0] == "init" && *s == "-json"));
+    let flag = Some(shape).filter(|s| !(s.is_empty() || words[0] == "init"));
     words.iter().copied().chain(flag).collect()
 }
 
