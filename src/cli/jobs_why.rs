@@ -35,7 +35,7 @@ const CONCURRENCY: usize = 8;
 /// what to do. Logs are read from their end only; what looks like a credential in them is masked.
 ///
 /// Needs: get and list on the Terraform* kinds, jobs, pods and events. With a name also get on pods/log,
-/// leases, nodes, terraformplans, clusters, and on the credentials Secret, whose values are then masked in
+/// leases, nodes, terraformplans, clusters, configmaps, and on the credentials Secret, whose values are then masked in
 /// log lines. What may not be read is said.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -28,7 +28,7 @@ use crate::runbook::restore::parse_serial;
 ///
 /// Reads only. Judges by the condition, the annotation, the consumed and the observed serial and the Job together.
 ///
-/// Needs: get on the object, leases and pods; list on jobs and pods.
+/// Needs: get on the object and leases; list on jobs and pods; get on pods/log for the steps of a Job that runs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf restore status terraformcluster/prod -n team-a
