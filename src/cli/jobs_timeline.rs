@@ -23,7 +23,7 @@ use crate::runbook::timeline::timeline;
 /// lines. The runner reports how long each step took, so steps are laid end to end from the container's start.
 /// Events last about an hour; that none is shown proves nothing.
 ///
-/// Needs: get on the object, its Leases and Cluster; list on jobs, pods and events.
+/// Needs: get on the object and its Leases; list on jobs, pods and events.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf jobs timeline terraformmachine/web -n team-a

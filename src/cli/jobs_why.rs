@@ -36,7 +36,7 @@ const CONCURRENCY: usize = 8;
 /// what to do. Logs are read from their end only; what looks like a credential in them is masked.
 ///
 /// Needs: get and list on the Terraform* kinds, jobs, pods, events, clusters, leases, nodes and terraformplans.
-/// With a name also get on pods/log and on the credentials Secret, whose values are then masked in log lines,
+/// With a name also get on pods/log, configmaps and on the credentials Secret, whose values are then masked in log lines,
 /// and list on events in namespace default, where a node says how much memory a killed process used. What may
 /// not be read is said.
 #[derive(Debug, Args)]

@@ -38,7 +38,8 @@ const INTERRUPTED: u8 = 130;
 /// Goes on only after the object's name and the serial were typed back. Without a terminal: `--yes` when nothing is
 /// forgotten, else `--yes-forget-resources=N` with the exact number.
 ///
-/// Needs: get and patch on the object; get and list on secrets, jobs, leases and pods; get on clusters.
+/// Needs: get and patch on the object; get on clusters and pods; list on jobs; get and list on secrets;
+/// get, create, update and delete on leases.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -29,7 +29,8 @@ use crate::runbook::restore::parse_serial;
 ///
 /// Reads only. Judges by the condition, the annotation, the consumed and the observed serial and the Job together.
 ///
-/// Needs: get on the object, leases and pods; list on jobs and pods; for the cause of a failure what `jobs why` needs.
+/// Needs: get on the object and leases; list on jobs and pods; get on pods/log for the steps of a Job that runs; for
+/// the cause of a failure what `jobs why` needs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf restore status terraformcluster/prod -n team-a

@@ -33,7 +33,7 @@ pub enum StateCommand {
 /// controller's rules in its order. Says also what the controller does not see: a state that reads well and is
 /// empty or of another lineage than the newest backup. No attribute is ever shown.
 ///
-/// Needs: get on the object, get and list on secrets, jobs, leases and pods; get on clusters.
+/// Needs: get on the object, leases and pods; list on jobs; get and list on secrets.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf state inspect terraformcluster/prod -n team-a

@@ -20,9 +20,9 @@ use crate::runbook::force_unlock::{Method, Wish};
 /// the default sockets of Docker, Docker Desktop, Colima, Rancher Desktop, rootless Docker, rootless and rootful
 /// Podman. One that is named and does not answer is an error.
 ///
-/// Needs: what `lock inspect` needs; get, create, update and delete on leases; create on events;
-/// create on serviceaccounts/token for the ServiceAccount that the binary runs as; with --method job, create and delete
-/// on jobs instead.
+/// Needs: get on the object and clusters; list on jobs; get and list on secrets and pods; get, create, update and
+/// delete on leases; create on events; create on serviceaccounts/token for the ServiceAccount that the binary runs as;
+/// with --method job, get, create and delete on jobs instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   # What would be done, and the same as docker commands

@@ -287,7 +287,7 @@ codes! {
     UnlockStateUnprotected  "unlock-state-unprotected"      Error   "force-unlock";
     UnlockUnproven          "unlock-state-not-proven"       Error   "force-unlock";
     UnlockWaitsForBookkeeping "unlock-waits-for-bookkeeping" Warning "force-unlock";
-    UnlockBinaryCannot      "unlock-binary-cannot"          Error   "force-unlock";
+    UnlockBinaryCannot      "unlock-binary-cannot"          Error   "force-unlock" payload;
     UnlockHolderSeen        "unlock-holder-seen"            Error   "force-unlock";
     UnlockNoImage           "unlock-no-image"               Error   "force-unlock";
     // lock force-unlock: how it ended

@@ -266,6 +266,9 @@ fn what_the_binary_cannot_release_goes_by_the_lease_only() {
         }
     });
     assert_eq!(codes(&by(&terraform, Method::Runtime)), [Code::UnlockReady]);
+    // What was not read is not proved; that is no word about the binary.
+    let unread = change(foreign(), |f| f.state.content = Some(Reading::Unreadable(gap())));
+    assert_eq!(codes(&by(&unread, Method::Runtime)), [Code::UnlockUnproven]);
 }
 
 #[test]

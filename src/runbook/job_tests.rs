@@ -531,6 +531,10 @@ fn what_could_not_be_read_is_never_absent() {
     assert_eq!(diagnose(&f, &[], now()).gaps, [gap("TerraformPlan")]);
     f.plan = Some(Reading::Found(PlanFacts { name: "prod-1".into(), ..PlanFacts::default() }));
     assert!(diagnose(&f, &[], now()).gaps.is_empty());
+    // When the next attempt comes is not known then, and why is said.
+    let mut f = failed(|_, _, _| {});
+    f.owner_cluster = Some(Reading::Unreadable(gap("Cluster team-a/prod")));
+    assert_eq!(diagnose(&f, &[], now()).gaps, [gap("Cluster team-a/prod")]);
 }
 
 /// A container of node-1 that ran out of memory 40 seconds ago, and what the node says.

@@ -455,6 +455,11 @@ fn the_reason_of_a_state_is_the_controllers() {
     unreadable.live = Reading::Unreadable(gap());
     let judgement = diagnose(&unreadable);
     assert!(judgement.findings.is_empty() && judgement.gaps == [gap()] && judgement.reason.is_none());
+    // A foreign lock would give another reason, so that one that was not read gives none and is said.
+    let mut locked = healthy();
+    locked.lock.lease = Reading::Unreadable(gap());
+    let judgement = diagnose(&locked);
+    assert!(judgement.gaps == [gap()] && judgement.reason.is_none());
     let mut lower = healthy();
     lower.live = Reading::Found(payload(content(58, "l", 0)));
     assert!(!diagnose(&lower).findings.iter().any(|f| f.code == Code::StateOverwritten), "emptied by an apply");

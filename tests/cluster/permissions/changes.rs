@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::removal::{Right, directly, rights, said};
 use super::world::{account, old_claim, printed, restorable, restore_failed, unlockable};
-use crate::ground::runtime::suffix;
+use crate::engines::engines;
+use crate::ground::runtime::{Runtime, suffix};
 use crate::ground::{Namespace, ground};
 use crate::plugin::Ran;
 
@@ -226,4 +227,24 @@ fn a_claim_is_freed_with_the_printed_role() {
     let freed = crate::claim::on_terminal(ns.ground(), &line, "bob@laptop/1/0123456789abcdef\n");
     assert_eq!(freed.status.code(), Some(0), "{}", crate::claim::text(&freed));
     assert_eq!(claim_of(&ns, CLUSTER, "shop"), None);
+}
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
+fn the_pinned_binary_gets_no_token_without_the_verb_for_it() {
+    use crate::unlock::{Call, foreign, object, run, terraform_image};
+    let ns = ground().namespace("by-binary");
+    let row = Row::of(&ns, "lock force-unlock");
+    object(ns.ground(), ns.name(), terraform_image());
+    let (workspace, id) = foreign(&ns, &Runtime::terraform());
+    let call = Call { namespace: ns.name(), engine: &engines().docker, id: &id, more: &[] };
+    let named = "create serviceaccounts/token";
+    let refused = run(crate::unlock::unlock(ns.ground(), &call).env("KUBECONFIG", row.less(&ns, named)));
+    let words = crate::claim::text(&refused);
+    assert!(refused.status.code() != Some(0) && words.contains(named), "without `{named}`: {words}");
+    assert_eq!((workspace.holder(), claim_of(&ns, CLUSTER, "prod")), (Some(id.clone()), None), "{words}");
+    let released = run(crate::unlock::unlock(ns.ground(), &call).env("KUBECONFIG", &row.whole));
+    let words = crate::claim::text(&released);
+    assert_eq!((released.status.code(), workspace.holder()), (Some(0), None), "{words}");
+    assert!(!words.contains("forbidden"), "{words}");
 }

@@ -25,7 +25,7 @@ use crate::ground::{Ground, Namespace, ground};
 
 const HOST: &str = "builder-7.example.com";
 
-fn terraform_image() -> &'static Image {
+pub fn terraform_image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| engines().image(&Runtime::terraform(), "team/terraform", ""))
 }
@@ -41,7 +41,7 @@ fn tofu_image() -> &'static Image {
 }
 
 /// An object with a pinned image and the ServiceAccount that its Jobs would run as.
-fn object(ground: &Ground, namespace: &str, image: &Image) {
+pub fn object(ground: &Ground, namespace: &str, image: &Image) {
     ground.apply_value(json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "TerraformCluster",
         "metadata": {"name": "prod", "namespace": namespace, "labels": {"cluster.x-k8s.io/cluster-name": "prod"}},
@@ -150,7 +150,7 @@ fn lease_path(lease: &Value) -> String {
 }
 
 /// A lock that a killed apply left, by a runtime on another host.
-fn foreign<'g>(namespace: &Namespace<'g>, runtime: &Runtime) -> (Workspace<'g>, String) {
+pub fn foreign<'g>(namespace: &Namespace<'g>, runtime: &Runtime) -> (Workspace<'g>, String) {
     let workspace = runtime.object(namespace, "TerraformCluster", "prod");
     workspace.apply(&json!({"output": {"canary": {"value": "CANARY-STATE"}}}));
     let id = workspace.apply_and_kill(HOST);
@@ -169,18 +169,18 @@ fn state_version(ground: &Ground, workspace: &Workspace<'_>) -> Value {
     ground.get("Secret", &workspace.namespace, &workspace.secret())["metadata"]["resourceVersion"].clone()
 }
 
-struct Call<'a> {
-    namespace: &'a str,
-    engine: &'a str,
-    id: &'a str,
-    more: &'a [&'a str],
+pub struct Call<'a> {
+    pub namespace: &'a str,
+    pub engine: &'a str,
+    pub id: &'a str,
+    pub more: &'a [&'a str],
 }
 
 fn who() -> String {
     format!("root@{HOST}")
 }
 
-fn unlock(ground: &Ground, call: &Call<'_>) -> Command {
+pub fn unlock(ground: &Ground, call: &Call<'_>) -> Command {
     let mut command = captf(ground);
     command.args(["lock", "force-unlock", "tfc/prod", "-n", call.namespace]);
     if !call.engine.is_empty() {
@@ -191,7 +191,7 @@ fn unlock(ground: &Ground, call: &Call<'_>) -> Command {
     command
 }
 
-fn run(command: &mut Command) -> Output {
+pub fn run(command: &mut Command) -> Output {
     command.output().expect("run the binary")
 }
 
