@@ -12,6 +12,7 @@ set -euo pipefail
 dir=$1
 mkdir -p "$dir"
 pids=()
+rootless_pid=
 
 say() { printf 'engines: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -24,6 +25,8 @@ need() {
 
 stop() {
   local pid
+  # The rootless Podman runs as a child of the one that was started, which may go without it.
+  [[ -z $rootless_pid ]] || kill $(ps -o pid= --ppid "$rootless_pid") 2>/dev/null || true
   for pid in ${pids[@]+"${pids[@]}"}; do kill "$pid" 2>/dev/null || true; done
   for pid in ${pids[@]+"${pids[@]}"}; do wait "$pid" 2>/dev/null || true; done
   # It keeps the rootless user's namespace, and is nobody's child.
@@ -53,6 +56,7 @@ need dockerd docker.io
 need podman podman
 need runc runc
 need newuidmap uidmap
+need ps procps
 need docker-registry docker-registry
 need curl curl
 need htpasswd apache2-utils
@@ -134,7 +138,8 @@ unshare --mount bash -euc '
     CONTAINERS_REGISTRIES_CONF="$1/registries.conf" \
     podman system service --time=0 "unix://$1/podman.sock"
 ' rootless "$home" "$uid" >"$dir/rootless.log" 2>&1 &
-pids+=($!)
+rootless_pid=$!
+pids+=($rootless_pid)
 
 docker_answers() { until_answers 60 curl -sf --unix-socket "$dir/docker.sock" http://docker/_ping; }
 docker_answers

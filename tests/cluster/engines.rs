@@ -22,8 +22,8 @@ pub struct Engines {
     pub password: String,
     docker_pid: Mutex<u64>,
     pub dir: PathBuf,
-    talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
-    _process: Child,
+    talk: Mutex<(Option<ChildStdin>, BufReader<ChildStdout>)>,
+    process: Child,
     _folder: tempfile::TempDir,
 }
 
@@ -51,7 +51,7 @@ impl Engines {
     /// Starts it again, and returns when it answers.
     pub fn restart_docker(&self) {
         let mut talk = self.talk.lock().expect("the script");
-        talk.0.write_all(b"restart-docker\n").expect("ask for a restart");
+        talk.0.as_mut().expect("open").write_all(b"restart-docker\n").expect("ask for a restart");
         let mut line = String::new();
         talk.1.read_line(&mut line).expect("what tests/engines.sh prints");
         *self.docker_pid.lock().expect("the process ID") = line.trim().parse().expect("a process ID");
@@ -83,8 +83,8 @@ impl Engines {
             password: text("password"),
             docker_pid: Mutex::new(said["docker_pid"].as_u64().expect("a process ID")),
             dir: folder.path().to_path_buf(),
-            talk: Mutex::new((stdin, stdout)),
-            _process: child,
+            talk: Mutex::new((Some(stdin), stdout)),
+            process: child,
             _folder: folder,
         }
     }
@@ -186,6 +186,17 @@ impl Engines {
         let url = format!("http://{}/v2/{name}/manifests/1", self.registry);
         curl(&["-X", "PUT", "-H", &format!("Content-Type: {kind}"), "--data-binary", &bytes, &url]);
         Image { repository: format!("{}/{name}", self.registry), digest: format!("sha256:{digest}") }
+    }
+}
+
+impl Drop for Engines {
+    /// The script stops what it started while its folder is still there.
+    fn drop(&mut self) {
+        if let Ok(mut talk) = self.talk.lock() {
+            talk.0 = None;
+        }
+        // A script that ended by itself is as good.
+        let _ = self.process.wait();
     }
 }
 

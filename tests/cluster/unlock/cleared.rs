@@ -1,7 +1,5 @@
 //! A foreign lock, released with the pinned binary, and what is left behind.
 
-use std::thread;
-
 use super::*;
 
 fn cleared(engine: &str, runtime: &Runtime, image: &Image) {

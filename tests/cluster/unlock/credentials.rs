@@ -1,7 +1,6 @@
 //! Where the credentials of an unlock go, and where they never go.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use super::*;
 
@@ -175,7 +174,7 @@ fn a_token_is_asked_for_after_the_pull_and_has_to_outlive_the_run() {
     thread::sleep(std::time::Duration::from_secs(1));
     let pulled = std::time::Instant::now();
     pull.open();
-    let output = child.wait_with_output().expect("wait");
+    let output = end_of(child);
     exits(&output, 1, &["the token ends too soon; the lock was not touched", "clock"]);
     let token = scene.server.requests().into_iter().find(|r| asked(r)).expect("a token");
     assert!(token.at > pulled, "a token was asked for before the pull was done");

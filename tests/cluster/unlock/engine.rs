@@ -1,8 +1,5 @@
 //! Engines and images that are not there, go away or stand still.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use super::*;
 
 #[test]
@@ -49,7 +46,7 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     };
     let child = start(true);
     signal(&child);
-    let output = child.wait_with_output().expect("wait");
+    let output = end_of(child);
     exits(&output, 130, &["interrupted"]);
     assert!(ground.find("Lease", name, &claim).is_none(), "the claim stays");
     assert_eq!(all.ours(&all.docker, name), Vec::<String>::new());
@@ -74,7 +71,7 @@ fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     signal(&child);
     thread::sleep(Duration::from_millis(500));
     signal(&child);
-    let output = child.wait_with_output().expect("wait");
+    let output = end_of(child);
     exits(&output, 130, &["once more to leave at once", "the claim stays", "claim reclaim terraformcluster/prod"]);
     assert!(ground.find("Lease", name, &claim).is_some());
 }
@@ -117,7 +114,7 @@ fn a_daemon_that_is_killed_is_named_and_the_next_run_goes_on_from_there() {
     assert_eq!(left().len(), 2, "the container of init and the volume");
     own.kill_docker();
     gate.open();
-    let output = child.wait_with_output().expect("wait");
+    let output = end_of(child);
     let gone = "the container engine went away";
     exits(
         &output,
@@ -133,7 +130,7 @@ fn a_daemon_that_is_killed_is_named_and_the_next_run_goes_on_from_there() {
     let child = scene.start(&[]);
     gate.reached();
     own.kill_docker();
-    let output = child.wait_with_output().expect("wait");
+    let output = end_of(child);
     gate.cut();
     exits(&output, 1, &["Removed what an earlier run left", gone, "the lock was not touched"]);
     assert!(scene.held());

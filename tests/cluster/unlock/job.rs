@@ -1,8 +1,5 @@
 //! The unlock as a Job of the cluster.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use super::*;
 
 /// What a kubelet would do with the Job's pod: init container, then container, in a real Docker.

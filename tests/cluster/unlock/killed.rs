@@ -1,8 +1,5 @@
 //! Our own process, killed with SIGKILL in every phase: what stays, and what the next run makes of it.
 
-use std::thread;
-use std::time::Duration;
-
 use kubectl_captf::claim::lease::LeaseKey;
 use kubectl_captf::claim::reclaim::Reclaimed;
 

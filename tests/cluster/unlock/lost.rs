@@ -1,8 +1,5 @@
 //! A claim that is lost while a container runs: it is stopped, nothing more is started, nothing more is written.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use super::*;
 
 fn of_the_claim(request: &Request) -> bool {
@@ -30,7 +27,7 @@ fn a_lost_claim_stops_the_container_that_runs() {
             gate.reached();
             let renewals = scene.server.always(Act::Cut, of_the_claim);
             let start = Instant::now();
-            let output = child.wait_with_output().expect("wait");
+            let output = end_of(child);
             let took = start.elapsed();
             assert!(took > Duration::from_secs(45) && took < Duration::from_secs(75), "{took:?}");
             assert!(renewals.seen() > 3, "{} renewals were tried", renewals.seen());
@@ -48,7 +45,7 @@ fn a_lost_claim_stops_the_container_that_runs() {
             let child = scene.start(&[]);
             gate.reached();
             scene.take_claim_away();
-            let output = child.wait_with_output().expect("wait");
+            let output = end_of(child);
             exits(&output, 1, &["the claim was lost", "held by other@elsewhere", "the lock was not touched"]);
             stopped_before_the_lock(&scene, engine);
         });
@@ -59,7 +56,7 @@ fn a_lost_claim_stops_the_container_that_runs() {
             let child = scene.start(&[]);
             gate.reached();
             scene.take_claim_away();
-            let output = child.wait_with_output().expect("wait");
+            let output = end_of(child);
             gate.cut();
             let needles =
                 ["the claim was lost", "force-unlock was running and was stopped", "still held, by the same ID"];
@@ -79,7 +76,7 @@ fn a_lost_claim_stops_the_container_that_runs() {
                 thread::sleep(Duration::from_millis(100));
             }
             scene.take_claim_away();
-            let output = child.wait_with_output().expect("wait");
+            let output = end_of(child);
             let needles = ["the claim was lost", "the Job was running; it is deleted", "still held, by the same ID"];
             exits(&output, 1, &needles);
             let gone = |j: &Value| !j["metadata"]["deletionTimestamp"].is_null();
@@ -97,7 +94,7 @@ fn a_lost_claim_stops_the_container_that_runs() {
             scene.take_claim_away();
             let start = Instant::now();
             read.open();
-            let output = child.wait_with_output().expect("wait");
+            let output = end_of(child);
             exits(&output, 0, &["info[unlock-done]", "no Event was created: the claim was lost", "other@elsewhere"]);
             assert_eq!(scene.workspace.holder(), None);
             assert_eq!(writes_since(&scene, start), Vec::<String>::new());

@@ -14,6 +14,8 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -189,6 +191,20 @@ pub fn unlock(ground: &Ground, call: &Call<'_>) -> Command {
     command.args(["--service-account", "captf-unlocker", "--lock-id", call.id, "--holder", &who()]);
     command.args(["--holder-is-dead", "--reason", "INC-4711: the builder was scrapped"]).args(call.more);
     command
+}
+
+/// Waits for the end of a command that has to end by itself.
+#[track_caller]
+fn end_of(mut child: Child) -> Output {
+    let start = Instant::now();
+    while child.try_wait().expect("look").is_none() {
+        if start.elapsed() > Duration::from_secs(120) {
+            child.kill().expect("kill");
+            panic!("it did not end: {}", text(&child.wait_with_output().expect("wait")));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.wait_with_output().expect("wait")
 }
 
 pub fn run(command: &mut Command) -> Output {

@@ -1,8 +1,5 @@
 //! Locks that may live, states that could be harmed, and words that do not fit.
 
-use std::thread;
-use std::time::Duration;
-
 use super::*;
 
 #[test]
