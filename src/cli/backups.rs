@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::args::{GlobalArgs, OutputFormat};
 use super::error::{CommandError, unreadable};
 use super::render::write_stdout;
-use super::scope::{named, not_found};
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::state_render::{render_state, report_of};
 use super::target::parse_one_object;
@@ -121,14 +121,7 @@ pub async fn read_sets(
 ) -> Result<(ObjectFacts, RestoreObject, Vec<BackupSet>), CommandError> {
     let (read, sets) = tokio::join!(read_restore_object(&session.api, object), read_backup_sets(&session.api, object));
     let server = session.source.server.as_deref();
-    let (about, extra) = match read {
-        Reading::Found(found) => found,
-        Reading::Absent => return Err(not_found(session, object).await),
-        Reading::Unreadable(gap) => {
-            let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-            return Err(unreadable(&doing, &gap, server));
-        }
-    };
+    let (about, extra) = must_be_there(session, object, read).await?;
     match sets {
         Reading::Found(sets) => Ok((about, extra, sets)),
         Reading::Absent => Ok((about, extra, Vec::new())),

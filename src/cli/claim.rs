@@ -7,16 +7,17 @@ use clap::{Args, Subcommand};
 use super::args::GlobalArgs;
 use super::error::{CommandError, unreadable};
 use super::render::{Shape, render};
-use super::scope::{named, nothing_listed};
+use super::scope::{named, not_found, nothing_listed};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::captf::kind::WorkloadKind;
 use crate::claim::lease::{ClaimLease, LeaseKey, claim_lease};
 use crate::cluster::api::Selector;
 use crate::cluster::claim::{read_claim, read_claims};
+use crate::cluster::objects::read_object;
 use crate::cluster::orphans::read_scope;
 use crate::facts::object::ObjectRef;
-use crate::facts::reading::Reading;
+use crate::facts::reading::{Gap, Reading};
 use crate::output::stderr_line;
 use crate::report::{Item, ItemObject, Report};
 use crate::runbook::claim as rules;
@@ -95,18 +96,31 @@ pub(super) struct Subject {
     pub(super) key: LeaseKey,
     pub(super) item: ItemObject,
     target: String,
+    /// Nothing for a Lease that was named.
+    object: Option<ObjectRef>,
 }
 
 impl Subject {
     fn of_object(object: &ObjectRef) -> Self {
         let key = LeaseKey { namespace: object.namespace.clone(), name: claim_lease(&object.suffix()) };
-        Self { key, item: ItemObject::workload(object), target: object.resource() }
+        Self { key, item: ItemObject::workload(object), target: object.resource(), object: Some(object.clone()) }
     }
 
     fn of_lease(key: LeaseKey) -> Self {
         let item = ItemObject::lease(&key.namespace, &key.name);
         let target = format!("--lease {}", shell_quote(&key.name));
-        Self { key, item, target }
+        Self { key, item, target, object: None }
+    }
+
+    /// Nobody claims what does not exist, and a mistyped name must not read as "free". Returns the gap where the
+    /// object could not be read.
+    pub(super) async fn must_exist(&self, session: &Session) -> Result<Option<Gap>, CommandError> {
+        let Some(object) = &self.object else { return Ok(None) };
+        match read_object(&session.api, object).await {
+            Reading::Found(_) => Ok(None),
+            Reading::Absent => Err(not_found(session, object).await),
+            Reading::Unreadable(gap) => Ok(Some(gap)),
+        }
     }
 
     pub(super) async fn parse(
@@ -180,7 +194,11 @@ pub fn run_inspect(global: &GlobalArgs, args: &ClaimInspectArgs) -> Result<u8, C
         let subject = Subject::parse(&session, &args.object, args.lease.as_ref()).await?;
         let claim = read(&session, &subject).await?;
         let mut report = report(&session, "claim inspect");
-        report.items.push(item(&session, &subject, claim.as_ref()));
+        let mut item = item(&session, &subject, claim.as_ref());
+        if claim.is_none() {
+            item.gaps.extend(subject.must_exist(&session).await?);
+        }
+        report.items.push(item);
         render(&report, global, Shape::Findings)
     })
 }

@@ -26,6 +26,9 @@ pub fn run_reclaim(global: &GlobalArgs, args: &ClaimReclaimArgs) -> Result<u8, C
         let session = Session::open(global)?;
         let subject = Subject::parse(&session, &args.object, args.lease.as_ref()).await?;
         let Some(claim) = read(&session, &subject).await? else {
+            if let Some(gap) = subject.must_exist(&session).await? {
+                stderr_line(&format!("note: {gap}"));
+            }
             stderr_line(&format!("{} is not claimed; nothing to do.", subject.item.short));
             return Ok(OK);
         };

@@ -8,14 +8,13 @@ use super::args::GlobalArgs;
 use super::collect_gather::Gathered;
 use super::collect_view::show;
 use super::error::{CommandError, unreadable};
-use super::scope::{Scope, not_found, scope_of};
+use super::scope::{Scope, must_be_there, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
 use crate::cluster::api::Selector;
 use crate::cluster::objects::read_object;
 use crate::cluster::orphans::read_scope;
-use crate::facts::reading::Reading;
 
 /// Write a snapshot for support that `--from` reads
 ///
@@ -64,14 +63,7 @@ pub fn run(global: &GlobalArgs, args: &CollectArgs) -> Result<u8, CommandError> 
         let namespaces = match scope_of(&session, &targets, false).await? {
             Scope::Objects(objects) => {
                 for object in &objects {
-                    match read_object(&session.api, object).await {
-                        Reading::Found(_) => {}
-                        Reading::Absent => return Err(not_found(&session, object).await),
-                        Reading::Unreadable(gap) => {
-                            let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                            return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-                        }
-                    }
+                    must_be_there(&session, object, read_object(&session.api, object).await).await?;
                 }
                 objects.into_iter().map(|o| o.namespace).collect()
             }

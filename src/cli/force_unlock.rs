@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::args::GlobalArgs;
 use super::claim_met::claim_on;
 use super::claimed::{Claim, held_by, with_claim};
-use super::error::{CommandError, OK, REFUSED, unreadable};
+use super::error::{CommandError, OK, REFUSED};
 use super::render::{Shape, render_view, write_stdout};
-use super::scope::{named, not_found};
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use super::unlock_args::{CredentialsArg, ForceUnlockArgs, MethodArg};
@@ -21,7 +21,6 @@ use crate::engine::connect::{Engine, open};
 use crate::engine::endpoint::Surroundings;
 use crate::facts::lock::LockFacts;
 use crate::facts::object::ObjectRef;
-use crate::facts::reading::Reading;
 use crate::output::stderr_line;
 use crate::output::style::Styles;
 use crate::output::view::view_of;
@@ -134,14 +133,7 @@ async fn look(
     args: &ForceUnlockArgs,
     observe: Option<u64>,
 ) -> Result<(LockFacts, Judged), CommandError> {
-    let facts = match read_lock_facts(&session.api, object, session.live).await {
-        Reading::Found(facts) => facts,
-        Reading::Absent => return Err(not_found(session, object).await),
-        Reading::Unreadable(gap) => {
-            let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-            return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-        }
-    };
+    let facts = must_be_there(session, object, read_lock_facts(&session.api, object, session.live).await).await?;
     if let Some(seconds) = observe {
         stderr_line(&format!("Watching Lease, state and pod for {seconds}s; any change refuses."));
     }

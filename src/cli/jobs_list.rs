@@ -3,14 +3,13 @@
 use clap::Args;
 
 use super::args::GlobalArgs;
-use super::error::{CommandError, unreadable};
+use super::error::CommandError;
 use super::jobs::{OpArg, operations};
 use super::render::{Shape, render};
-use super::scope::{Scope, not_found, scope_of};
+use super::scope::{Scope, must_be_there, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::cluster::job_why::{Depth, read_job_history};
-use crate::facts::reading::Reading;
 use crate::output::stderr_line;
 use crate::report::{Item, ItemObject, Report, Runs};
 use crate::runbook::job_case::history;
@@ -47,14 +46,7 @@ pub fn run(global: &GlobalArgs, args: &JobsListArgs) -> Result<u8, CommandError>
         let depth = Depth { ops: ops.clone(), full: false, live: session.live };
         let mut items = Vec::new();
         for object in &objects {
-            let facts = match read_job_history(&session.api, object, &depth).await {
-                Reading::Found(facts) => facts,
-                Reading::Absent => return Err(not_found(&session, object).await),
-                Reading::Unreadable(gap) => {
-                    let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                    return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-                }
-            };
+            let facts = must_be_there(&session, object, read_job_history(&session.api, object, &depth).await).await?;
             let (runs, gaps) = history(&facts, &ops, session.now());
             if runs.is_empty() && gaps.is_empty() {
                 stderr_line(&format!("No Jobs of {} are kept in {}.", object.resource(), object.namespace));

@@ -7,7 +7,7 @@ use super::error::{CommandError, OK, parse_timeout, unreadable};
 use super::jobs::{OpArg, operations};
 use super::jobs_follow::{follow, not_started};
 use super::render::{Shape, render, write_stdout};
-use super::scope::{named, not_found};
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::captf::mask::Redactor;
@@ -142,14 +142,7 @@ fn report_of(session: &Session, object: &ObjectRef, logs: Vec<RunLog>, gaps: Vec
 
 pub(super) async fn read(session: &Session, object: &ObjectRef) -> Result<JobWhyFacts, CommandError> {
     let depth = Depth { ops: Vec::new(), full: false, live: session.live };
-    match read_job_history(&session.api, object, &depth).await {
-        Reading::Found(facts) => Ok(facts),
-        Reading::Absent => Err(not_found(session, object).await),
-        Reading::Unreadable(gap) => {
-            let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-            Err(unreadable(&doing, &gap, session.source.server.as_deref()))
-        }
-    }
+    must_be_there(session, object, read_job_history(&session.api, object, &depth).await).await
 }
 
 /// The Jobs whose logs are meant: never none.

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::args::GlobalArgs;
-use super::error::{CommandError, unreadable};
+use super::error::CommandError;
 use super::render::{Shape, render};
-use super::scope::{named, not_found};
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::captf::names::{cluster_lease, lock_lease, run_lease};
@@ -42,14 +42,7 @@ pub fn run(global: &GlobalArgs, args: &JobsTimelineArgs) -> Result<u8, CommandEr
         let object = named(&session, kind, &name).await?;
         let api = &session.api;
         let depth = Depth { ops: Vec::new(), full: false, live: session.live };
-        let facts = match read_job_history(api, &object, &depth).await {
-            Reading::Found(facts) => facts,
-            Reading::Absent => return Err(not_found(&session, &object).await),
-            Reading::Unreadable(gap) => {
-                let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-            }
-        };
+        let facts = must_be_there(&session, &object, read_job_history(api, &object, &depth).await).await?;
         let mut gaps: Vec<_> = facts.jobs.gap().into_iter().chain(facts.pods.gap()).cloned().collect();
         let mut about = vec![(object.kind.kind().to_string(), object.name.clone())];
         about.extend(facts.jobs.found().into_iter().flatten().map(|j| ("Job".to_string(), j.name.clone())));

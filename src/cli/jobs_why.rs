@@ -5,10 +5,10 @@ use futures::StreamExt;
 
 use super::args::GlobalArgs;
 use super::claim_met::claim_met;
-use super::error::{CommandError, unreadable};
+use super::error::CommandError;
 use super::jobs::{OpArg, kinds, operations};
 use super::render::{Shape, render};
-use super::scope::{Scope, list_objects, not_found, scope_of};
+use super::scope::{Scope, list_objects, must_be_there, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
@@ -147,21 +147,13 @@ async fn judge_named(session: &Session, objects: &[ObjectRef], ops: &[Operation]
     let reads: Vec<Reading<JobWhyFacts>> = futures::stream::iter(reads).buffered(CONCURRENCY).collect().await;
     let mut items = Vec::new();
     for (object, read) in objects.iter().zip(reads) {
-        match read {
-            Reading::Found(facts) => {
-                let mut item = item_of(session, &facts, ops);
-                // Who changes the object is said beside the cause; where it cannot be read, the cause stands alone.
-                if let Ok(Some(claim)) = claim_met(session, object).await {
-                    item.findings.push(claim);
-                }
-                items.push(item);
-            }
-            Reading::Absent => return Err(not_found(session, object).await),
-            Reading::Unreadable(gap) => {
-                let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-            }
+        let facts = must_be_there(session, object, read).await?;
+        let mut item = item_of(session, &facts, ops);
+        // Who changes the object is said beside the cause; where it cannot be read, the cause stands alone.
+        if let Ok(Some(claim)) = claim_met(session, object).await {
+            item.findings.push(claim);
         }
+        items.push(item);
     }
     Ok(items)
 }

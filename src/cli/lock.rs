@@ -5,9 +5,9 @@ use futures::StreamExt;
 
 use super::args::{GlobalArgs, OutputFormat};
 use super::claim_met::claim_met;
-use super::error::{CommandError, unreadable};
+use super::error::CommandError;
 use super::render::{Shape, render};
-use super::scope::{Scope, list_objects, not_found, scope_of};
+use super::scope::{Scope, list_objects, must_be_there, scope_of};
 use super::session::{Session, block_on};
 use super::target::parse_targets;
 use crate::captf::kind::WorkloadKind;
@@ -184,14 +184,8 @@ async fn judge_named(session: &Session, objects: &[ObjectRef]) -> Result<Vec<Ite
     let reads: Vec<_> = futures::stream::iter(reads).buffered(CONCURRENCY).collect().await;
     let mut items = Vec::new();
     for (object, (read, claim)) in objects.iter().zip(reads) {
-        match read {
-            Reading::Found(facts) => items.push(with_claim(item_of(session, &facts), claim)),
-            Reading::Absent => return Err(not_found(session, object).await),
-            Reading::Unreadable(gap) => {
-                let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-            }
-        }
+        let facts = must_be_there(session, object, read).await?;
+        items.push(with_claim(item_of(session, &facts), claim));
     }
     Ok(items)
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::args::GlobalArgs;
-use super::error::{CommandError, unreadable};
+use super::error::CommandError;
 use super::render::{Shape, render};
-use super::scope::{named, not_found};
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::captf::names::lock_lease;
@@ -14,7 +14,6 @@ use crate::cluster::jobs::{jobs_of, read_labelled_jobs};
 use crate::cluster::leases::read_lock;
 use crate::cluster::objects::read_object;
 use crate::cluster::pods::read_pods_of_object;
-use crate::facts::reading::Reading;
 use crate::report::{Item, ItemObject, Lock, Report};
 use crate::runbook::lock_history::{HistoryFacts, diagnose};
 
@@ -49,14 +48,7 @@ pub fn run(global: &GlobalArgs, args: &HistoryArgs) -> Result<u8, CommandError> 
             read_pods_of_object(api, &object),
             read_lock(api, &object.namespace, &lease_name),
         );
-        let about = match about {
-            Reading::Found(about) => about,
-            Reading::Absent => return Err(not_found(&session, &object).await),
-            Reading::Unreadable(gap) => {
-                let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-            }
-        };
+        let about = must_be_there(&session, &object, about).await?;
         let facts = HistoryFacts { object: object.clone(), jobs: jobs.map(|j| jobs_of(j, &about.uid)), events, pods };
         let (findings, mut gaps) = diagnose(&facts);
         gaps.extend(lease.gap().cloned());

@@ -6,12 +6,12 @@ use clap::Args;
 
 use super::args::GlobalArgs;
 use super::claimed::{Claim, with_claim};
-use super::error::{CommandError, OK, unreadable};
+use super::error::{CommandError, OK};
 use super::restore::{ConsentArgs, REFUSED, Run, asked_of, patch_of};
 use super::restore_confirm::confirm;
 use super::restore_follow::{Outcome, follow, leaving, look};
 use super::restore_show::Shown;
-use super::scope::named;
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::target::parse_one_object;
 use crate::cluster::objects::resource;
@@ -85,14 +85,7 @@ pub fn run_status(global: &GlobalArgs, args: &StatusArgs) -> Result<u8, CommandE
             return Err(CommandError::usage("a snapshot does not change, so it cannot be followed"));
         }
         let object = named(&session, kind, &name).await?;
-        match crate::cluster::objects::read_object(&session.api, &object).await {
-            Reading::Found(_) => {}
-            Reading::Absent => return Err(super::scope::not_found(&session, &object).await),
-            Reading::Unreadable(gap) => {
-                let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-                return Err(unreadable(&doing, &gap, session.source.server.as_deref()));
-            }
-        }
+        must_be_there(&session, &object, crate::cluster::objects::read_object(&session.api, &object).await).await?;
         let shown = Shown { session: &session, global, object: &object, command: "restore status" };
         if !args.wait {
             let Some(progress) = look(&session, &object, None).await? else {

@@ -129,6 +129,18 @@ async fn only_namespace_with(session: &Session, kind: NamedKind, name: &str) -> 
     }
 }
 
+/// What was read of a named object; that it is absent or did not read is an error.
+pub async fn must_be_there<T>(session: &Session, object: &ObjectRef, read: Reading<T>) -> Result<T, CommandError> {
+    match read {
+        Reading::Found(found) => Ok(found),
+        Reading::Absent => Err(not_found(session, object).await),
+        Reading::Unreadable(gap) => {
+            let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
+            Err(unreadable(&doing, &gap, session.source.server.as_deref()))
+        }
+    }
+}
+
 /// The error for a named object that does not exist: close names, or a namespace that does not exist.
 pub async fn not_found(session: &Session, object: &ObjectRef) -> CommandError {
     let error = CommandError::failed(format!("{} `{}` not found in {}", object.kind, object.name, object.namespace));

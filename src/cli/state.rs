@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::args::GlobalArgs;
-use super::error::{CommandError, unreadable};
-use super::scope::{named, not_found};
+use super::error::CommandError;
+use super::scope::{must_be_there, named};
 use super::session::{Session, block_on};
 use super::state_render::{render_state, report_of};
 use super::target::parse_one_object;
@@ -68,12 +68,5 @@ pub fn run_inspect(global: &GlobalArgs, args: &InspectArgs) -> Result<u8, Comman
 
 /// Everything about one object's state; the object itself must be readable.
 pub async fn gather(session: &Session, object: &ObjectRef, serial: Option<i64>) -> Result<RestoreFacts, CommandError> {
-    match read_restore_facts(&session.api, object, serial, session.live).await {
-        Reading::Found(facts) => Ok(facts),
-        Reading::Absent => Err(not_found(session, object).await),
-        Reading::Unreadable(gap) => {
-            let doing = format!("read {} `{}` in {}", object.kind, object.name, object.namespace);
-            Err(unreadable(&doing, &gap, session.source.server.as_deref()))
-        }
-    }
+    must_be_there(session, object, read_restore_facts(&session.api, object, serial, session.live).await).await
 }

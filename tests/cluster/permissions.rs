@@ -75,7 +75,17 @@ const READING: &[(&str, &[&str])] = &[
         &["restore status cluster/shop", "restore status machine/undisk", "restore status machinepool/crew"],
     ),
     ("claim list", &["claim list"]),
-    ("claim inspect", &["claim inspect cluster/shop", "claim inspect machine/disk", "claim inspect machinepool/crew"]),
+    (
+        "claim inspect",
+        &[
+            "claim inspect cluster/shop",
+            "claim inspect machine/disk",
+            "claim inspect machinepool/crew",
+            "claim inspect tfc/prod",
+            "claim inspect tfm/web",
+            "claim inspect tfmp/workers",
+        ],
+    ),
     (
         "collect",
         &["collect cluster/shop --to {to}", "collect machine/disk --to {to}", "collect machinepool/crew --to {to}"],
@@ -99,7 +109,17 @@ const JUDGING: &[(&str, &[&str])] = &[
         "restore retry",
         &["restore retry cluster/unshop", "restore retry machine/undisk", "restore retry machinepool/uncrew"],
     ),
-    ("claim reclaim", &["claim reclaim cluster/shop", "claim reclaim machine/disk", "claim reclaim machinepool/crew"]),
+    (
+        "claim reclaim",
+        &[
+            "claim reclaim cluster/shop",
+            "claim reclaim machine/disk",
+            "claim reclaim machinepool/crew",
+            "claim reclaim tfc/prod",
+            "claim reclaim tfm/web",
+            "claim reclaim tfmp/workers",
+        ],
+    ),
     (
         "lock force-unlock",
         &[

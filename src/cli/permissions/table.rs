@@ -72,6 +72,12 @@ const OBJECT: &[Right] = &[
     better(needs(TERRAFORM, "terraformmachines", &["list"])),
     better(needs(TERRAFORM, "terraformmachinepools", &["list"])),
 ];
+/// Whether the object exists, where there is no claim on it.
+const SEE_OBJECT: &[Right] = &[
+    better(needs(TERRAFORM, "terraformclusters", &["get"])),
+    better(needs(TERRAFORM, "terraformmachines", &["get"])),
+    better(needs(TERRAFORM, "terraformmachinepools", &["get"])),
+];
 /// The Cluster, for whether it is paused; Machines and MachinePools only when they are named.
 const OWNERS: &[Right] = &[
     needs(CAPI, "clusters", &["get"]),
@@ -216,8 +222,8 @@ pub const ROWS: &[Row] = &[
     row("restore status", Viewer, &[OBJECT, NAMED_OWNERS, RUNS, LEASE, STEPS, FAILED, CAUSES]),
     row("restore retry", Operator, &[OBJECT, OWNERS, STATE, REASONS, RESTORE, CLAIM, STEPS, FAILED, CAUSES]),
     row("claim list", Viewer, &[SEE_CLAIMS]),
-    row("claim inspect", Viewer, &[NAMED_OWNERS, LEASE]),
-    row("claim reclaim", Operator, &[NAMED_OWNERS, FREE_CLAIM]),
+    row("claim inspect", Viewer, &[SEE_OBJECT, NAMED_OWNERS, LEASE]),
+    row("claim reclaim", Operator, &[SEE_OBJECT, NAMED_OWNERS, FREE_CLAIM]),
     row("lock force-unlock", Unlocker, &[OBJECT, OWNERS, STATE, HOLDER, CLAIM, TOKEN, UNLOCK]),
     row("collect", Viewer, &[OBJECTS, NAMED_OWNERS, COLLECT]),
 ];
