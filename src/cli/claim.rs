@@ -50,7 +50,7 @@ pub struct ClaimListArgs {}
 
 /// Show who has a claim on an object, what for, and when it was last renewed
 ///
-/// Reads only. Needs: get on leases.
+/// Reads only. Needs: get on leases; get on the object, which tells a mistyped name from one that is not claimed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl captf claim inspect terraformcluster/prod -n team-a

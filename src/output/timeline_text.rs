@@ -34,8 +34,10 @@ pub fn render_timeline(out: &mut dyn Write, report: &ReportView, styles: Styles)
 
 fn line(entry: &EntryView, axis: Option<&Axis>, styles: Styles) -> String {
     let bar = axis.map(|a| format!("{}  ", a.bar(entry))).unwrap_or_default();
+    // A step says itself how long it took, to the millisecond.
     let took = entry
         .span
+        .filter(|_| entry.lane != "step")
         .map(|(from, to)| format!(" [{}]", short_duration(to.as_second() - from.as_second())))
         .unwrap_or_default();
     let words = format!("{}{took} {}", visible(&entry.what), visible(&entry.text));
