@@ -34,13 +34,7 @@ fn gap(what: &str) -> Gap {
 }
 
 fn condition(kind: &str, status: &str, reason: &str) -> Condition {
-    Condition {
-        kind: kind.into(),
-        status: status.into(),
-        reason: reason.into(),
-        message: String::new(),
-        since: Some(ago(60)),
-    }
+    Condition { since: Some(ago(60)), ..super::lock_tests::condition(kind, status, reason) }
 }
 
 fn job(op: Operation, attempt: i32, outcome: JobOutcome, finished: i64) -> JobFacts {

@@ -51,7 +51,7 @@ fn base() -> StateSecret {
     }
 }
 
-fn condition(kind: &str, status: &str, reason: &str) -> Condition {
+pub(super) fn condition(kind: &str, status: &str, reason: &str) -> Condition {
     Condition { kind: kind.into(), status: status.into(), reason: reason.into(), message: String::new(), since: None }
 }
 

@@ -2,26 +2,17 @@
 
 use jiff::Timestamp;
 
+use super::lock_tests::{condition, gap};
 use super::next_run::{Inputs, NextRun, next_run};
 use super::policy::Policy;
 use crate::captf::kind::WorkloadKind;
-use crate::facts::object::{Condition, ObjectFacts, ObjectRef};
-use crate::facts::reading::{Gap, GapReason, Reading};
+use crate::facts::object::{ObjectFacts, ObjectRef};
+use crate::facts::reading::Reading;
 
 /// A machine that is being deleted, and whose cluster sets nothing.
 fn deleting() -> (ObjectFacts, Option<Reading<ObjectFacts>>) {
     let about = ObjectFacts { deleting: Some(Timestamp::UNIX_EPOCH), ..ObjectFacts::default() };
     (about, Some(Reading::Found(ObjectFacts::default())))
-}
-
-fn condition(kind: &str, status: &str, reason: &str) -> Condition {
-    Condition {
-        kind: kind.to_string(),
-        status: status.to_string(),
-        reason: reason.to_string(),
-        message: String::new(),
-        since: None,
-    }
 }
 
 /// What comes next in a word.
@@ -69,14 +60,7 @@ fn a_deletion_follows_the_controllers_order() {
             },
             "destroy",
         ),
-        (
-            "cluster unreadable",
-            |_, p| {
-                let (what, detail) = ("x".to_string(), String::new());
-                *p = Some(Reading::Unreadable(Gap { what, reason: GapReason::Forbidden, detail, permission: None }));
-            },
-            "unknown",
-        ),
+        ("cluster unreadable", |_, p| *p = Some(Reading::Unreadable(gap())), "unknown"),
         ("cluster not read", |_, p| *p = None, "unknown"),
         (
             "dependents first, even under Retain",

@@ -3,31 +3,18 @@
 use jiff::Timestamp;
 
 use super::code::Code;
+use super::lock_tests::{condition, gap};
 use super::restore::{RestoreJudgement, Wish, judge};
 use super::state_inspect::diagnose;
 use crate::captf::kind::WorkloadKind;
 use crate::captf::names::{backend_labels, state_selector_labels};
 use crate::facts::backup::{BackupSet, SecretMeta};
 use crate::facts::lock::{LockFacts, StateFacts, Surroundings};
-use crate::facts::object::{Condition, ObjectFacts, ObjectRef, OwnerClusterFacts};
-use crate::facts::reading::{Gap, GapReason, Reading};
+use crate::facts::object::{ObjectFacts, ObjectRef, OwnerClusterFacts};
+use crate::facts::reading::Reading;
 use crate::facts::restore::{Baseline, PayloadFacts, RestoreFacts, RestoreObject, StateSecrets};
 use crate::facts::state::{KeyPresence, StateContent, StateSecret};
 use crate::facts::state_diff::{Address, StateDiff};
-
-fn gap() -> Gap {
-    Gap { what: "x".to_string(), reason: GapReason::Forbidden, detail: String::new(), permission: None }
-}
-
-fn condition(kind: &str, status: &str, reason: &str) -> Condition {
-    Condition {
-        kind: kind.to_string(),
-        status: status.to_string(),
-        reason: reason.to_string(),
-        message: String::new(),
-        since: None,
-    }
-}
 
 fn content(serial: i64, lineage: &str, managed: u64) -> StateContent {
     StateContent::Readable {
