@@ -60,6 +60,7 @@ need ps procps
 need docker-registry docker-registry
 need curl curl
 need htpasswd apache2-utils
+need openssl openssl
 
 # Where a user without rights has to pass.
 chmod 711 "$dir"
@@ -80,10 +81,28 @@ sed -e "s/:$port}/:$guarded}/" -e "\$aauth: {htpasswd: {realm: tests, path: $dir
 docker-registry serve "$dir/guarded.yml" >"$dir/guarded.log" 2>&1 &
 pids+=($!)
 
+# An authority, and certificates of the engine and of a client, for Docker behind TLS.
+tls=$((32000 + RANDOM % 500))
+certs=$dir/certs
+mkdir "$certs"
+(
+  cd "$certs"
+  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=tests" -keyout ca-key.pem -out ca.pem
+  for who in server client; do
+    file=$([[ $who == client ]] && echo cert || echo server)
+    key=$([[ $who == client ]] && echo key || echo server-key)
+    openssl req -newkey rsa:2048 -nodes -subj "/CN=$who" -keyout "$key.pem" -out "$who.csr"
+    openssl x509 -req -days 2 -in "$who.csr" -CA ca.pem -CAkey ca-key.pem -CAcreateserial -out "$file.pem" \
+      -extfile <(printf 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=%sAuth\n' "$who")
+  done
+) 2>"$dir/openssl.log" || { cat "$dir/openssl.log" >&2; die "no certificates"; }
+
 start_docker() {
   # What a killed daemon left; a containerd that died with it and was not reaped would be taken for a live one.
   rm -f "$dir/docker.pid" "$dir/docker-exec/containerd/containerd.pid"
-  dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$dir/docker.sock" --data-root "$dir/docker" \
+  dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$dir/docker.sock" \
+    -H "tcp://127.0.0.1:$tls" --tlsverify --tlscacert "$certs/ca.pem" --tlscert "$certs/server.pem" \
+    --tlskey "$certs/server-key.pem" --data-root "$dir/docker" \
     --exec-root "$dir/docker-exec" -p "$dir/docker.pid" >>"$dir/docker.log" 2>&1 &
   docker_pid=$!
   pids+=($docker_pid)
@@ -148,7 +167,7 @@ until_answers 60 curl -sf --unix-socket "$home/podman.sock" http://docker/_ping
 until_answers 60 curl -sf "http://127.0.0.1:$port/v2/"
 until_answers 60 curl -sf -u "tester:$password" "http://127.0.0.1:$guarded/v2/"
 
-printf '{"rootless":"unix://%s/podman.sock",' "$home"
+printf '{"rootless":"unix://%s/podman.sock","tls":"tcp://127.0.0.1:%s",' "$home" "$tls"
 printf '"docker":"unix://%s/docker.sock","podman":"unix://%s/podman.sock","registry":"127.0.0.1:%s",' "$dir" "$dir" "$port"
 printf '"guarded":"127.0.0.1:%s","password":"%s","docker_pid":%s}\n' "$guarded" "$password" "$docker_pid"
 while read -r line; do

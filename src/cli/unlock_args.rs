@@ -18,7 +18,8 @@ use crate::runbook::force_unlock::{Method, Wish};
 ///
 /// Engines are tried in this order: --engine, DOCKER_HOST, DOCKER_CONTEXT, the docker CLI's current context, then
 /// the default sockets of Docker, Docker Desktop, Colima, Rancher Desktop, rootless Docker, rootless and rootful
-/// Podman. One that is named and does not answer is an error.
+/// Podman. One that is named and does not answer is an error. Behind TLS it needs DOCKER_TLS_VERIFY and DOCKER_CERT_PATH,
+/// or the files of its context; ssh is not supported.
 ///
 /// Needs: get on the object and clusters; list on jobs; get and list on secrets and pods; get, create, update and
 /// delete on leases; create on events; create on serviceaccounts/token for the ServiceAccount that the binary runs as;

@@ -1,5 +1,7 @@
 //! Opens the engine, and says in words which one and why not.
 
+use std::path::Path;
+
 use bollard::{API_DEFAULT_VERSION, Docker};
 
 use super::endpoint::{Endpoint, Place, Surroundings, candidates, place};
@@ -109,7 +111,7 @@ pub async fn open(around: &Surroundings) -> Result<Engine, EngineError> {
 const NO_SOCKET: &str = "there is no such socket";
 
 async fn try_one(endpoint: &Endpoint) -> Result<Engine, String> {
-    let docker = client(&endpoint.url)?;
+    let docker = client(&endpoint.url, endpoint.tls.as_deref())?;
     let docker = docker.negotiate_version().await.map_err(|e| {
         let fixed = std::env::var_os("DOCKER_API_VERSION").is_some();
         let note = if fixed { " (DOCKER_API_VERSION is set)" } else { "" };
@@ -129,21 +131,34 @@ async fn try_one(endpoint: &Endpoint) -> Result<Engine, String> {
     Ok(Engine { docker, endpoint: endpoint.clone(), info, place: place(&endpoint.url) })
 }
 
-fn client(url: &str) -> Result<Docker, String> {
+fn client(url: &str, tls: Option<&Path>) -> Result<Docker, String> {
     let (scheme, rest) = url.split_once("://").ok_or("it is not a URL (try unix:///path or tcp://host:port)")?;
     match scheme {
         "unix" => socket(rest),
-        "tcp" | "http" => {
-            if std::env::var_os("DOCKER_TLS_VERIFY").is_some_and(|v| !v.is_empty()) {
-                return Err("engines behind TLS are not supported; forward its socket with `ssh -L`".to_string());
+        "tcp" | "http" | "https" => match tls {
+            Some(folder) => behind_tls(rest, folder),
+            None if scheme == "https" => {
+                Err("its certificates are missing (DOCKER_TLS_VERIFY=1, DOCKER_CERT_PATH)".to_string())
             }
-            Docker::connect_with_http(&format!("tcp://{rest}"), TIMEOUT, API_DEFAULT_VERSION).map_err(|e| words(&e))
-        }
+            None => {
+                Docker::connect_with_http(&format!("tcp://{rest}"), TIMEOUT, API_DEFAULT_VERSION).map_err(|e| words(&e))
+            }
+        },
         "ssh" => {
             Err("ssh is not supported; forward the socket with `ssh -L` and name that with `--engine`".to_string())
         }
         other => Err(format!("{other}:// is not supported; try unix:///path or tcp://host:port")),
     }
+}
+
+/// An engine whose certificate is verified, and that verifies ours.
+fn behind_tls(address: &str, folder: &Path) -> Result<Docker, String> {
+    let [key, cert, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|file| folder.join(file));
+    for file in [&key, &cert, &ca] {
+        std::fs::File::open(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    Docker::connect_with_ssl(&format!("tcp://{address}"), &key, &cert, &ca, TIMEOUT, API_DEFAULT_VERSION)
+        .map_err(|e| words(&e))
 }
 
 #[cfg(unix)]

@@ -20,6 +20,8 @@ pub struct Endpoint {
     pub from: String,
     /// Named by a person: if it does not answer, nothing else is tried.
     pub named: bool,
+    /// The folder with `ca.pem`, `cert.pem` and `key.pem` for an engine behind TLS.
+    pub tls: Option<PathBuf>,
 }
 
 /// What the choice depends on.
@@ -29,6 +31,9 @@ pub struct Surroundings {
     pub docker_host: Option<String>,
     pub docker_context: Option<String>,
     pub docker_config: Option<PathBuf>,
+    /// `DOCKER_TLS_VERIFY` is set to anything.
+    pub tls_verify: bool,
+    pub cert_path: Option<PathBuf>,
     pub home: Option<PathBuf>,
     pub runtime_dir: Option<PathBuf>,
 }
@@ -43,6 +48,8 @@ impl Surroundings {
             docker_host: text("DOCKER_HOST"),
             docker_context: text("DOCKER_CONTEXT"),
             docker_config: text("DOCKER_CONFIG").map(PathBuf::from).or(home.as_ref().map(|h| h.join(".docker"))),
+            tls_verify: text("DOCKER_TLS_VERIFY").is_some(),
+            cert_path: text("DOCKER_CERT_PATH").map(PathBuf::from),
             home,
             runtime_dir: text("XDG_RUNTIME_DIR").map(PathBuf::from),
         }
@@ -51,7 +58,13 @@ impl Surroundings {
 
 /// The engines to try, in order. A named one stands alone.
 pub fn candidates(around: &Surroundings) -> Result<Vec<Endpoint>, String> {
-    let named = |url: &str, from: String| Ok(vec![Endpoint { url: url.to_string(), from, named: true }]);
+    // As for the docker CLI: the variables go with an address, the context brings its own files.
+    let by_variables =
+        || around.tls_verify.then(|| around.cert_path.clone().or(around.docker_config.clone())).flatten();
+    let named = |url: &str, from: String| {
+        let tls = by_variables().filter(|_| is_tcp(url));
+        Ok(vec![Endpoint { url: url.to_string(), from, named: true, tls }])
+    };
     if let Some(url) = &around.flag {
         return named(url, "--engine".to_string());
     }
@@ -61,10 +74,17 @@ pub fn candidates(around: &Surroundings) -> Result<Vec<Endpoint>, String> {
     let config = around.docker_config.as_deref();
     let context = around.docker_context.clone().or_else(|| config.and_then(current_context));
     if let Some(context) = context.filter(|c| c != "default") {
-        let Some(url) = config.and_then(|dir| context_host(dir, &context)) else {
+        let Some((url, unverified)) = config.and_then(|dir| context_host(dir, &context)) else {
             return Err(format!("the docker context `{context}` names no engine"));
         };
-        return named(&url, format!("the docker context {context}"));
+        if unverified && is_tcp(&url) {
+            return Err(format!(
+                "the docker context `{context}` does not verify its engine's certificate, and a credential would go there"
+            ));
+        }
+        let tls = config.map(|dir| context_folder(dir, "tls", &context).join("docker")).filter(|dir| dir.is_dir());
+        let from = format!("the docker context {context}");
+        return Ok(vec![Endpoint { tls: tls.filter(|_| is_tcp(&url)), url, from, named: true }]);
     }
     Ok(default_sockets(around))
 }
@@ -75,12 +95,23 @@ fn current_context(config: &Path) -> Option<String> {
     value["currentContext"].as_str().filter(|c| !c.is_empty()).map(str::to_string)
 }
 
-/// `contexts/meta/<SHA-256 of the name>/meta.json`, as the docker CLI keeps it.
-fn context_host(config: &Path, context: &str) -> Option<String> {
+/// `contexts/<part>/<SHA-256 of the name>`, as the docker CLI keeps it.
+fn context_folder(config: &Path, part: &str, context: &str) -> PathBuf {
     let id: String = Sha256::digest(context.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
-    let file = config.join("contexts").join("meta").join(id).join("meta.json");
+    config.join("contexts").join(part).join(id)
+}
+
+/// The address of a context, and whether it leaves the engine's certificate unverified.
+fn context_host(config: &Path, context: &str) -> Option<(String, bool)> {
+    let file = context_folder(config, "meta", context).join("meta.json");
     let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
-    value["Endpoints"]["docker"]["Host"].as_str().filter(|h| !h.is_empty()).map(str::to_string)
+    let docker = &value["Endpoints"]["docker"];
+    let host = docker["Host"].as_str().filter(|h| !h.is_empty())?;
+    Some((host.to_string(), docker["SkipTLSVerify"] == true))
+}
+
+fn is_tcp(url: &str) -> bool {
+    ["tcp://", "http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 fn default_sockets(around: &Surroundings) -> Vec<Endpoint> {
@@ -100,7 +131,7 @@ fn default_sockets(around: &Surroundings) -> Vec<Endpoint> {
     all.into_iter()
         .filter_map(|(name, path)| {
             let url = format!("unix://{}", path?.display());
-            Some(Endpoint { url, from: format!("the default socket of {name}"), named: false })
+            Some(Endpoint { url, from: format!("the default socket of {name}"), named: false, tls: None })
         })
         .collect()
 }
@@ -134,6 +165,8 @@ mod tests {
             docker_host: Some("tcp://h:2375".into()),
             docker_context: Some("gone".into()),
             docker_config: Some(config.to_path_buf()),
+            tls_verify: false,
+            cert_path: None,
             home: Some("/home/a".into()),
             runtime_dir: Some("/run/user/1".into()),
         };
@@ -152,6 +185,44 @@ mod tests {
         assert_eq!(sockets.first().map(|s| s.0.as_str()), Some("unix:///var/run/docker.sock"));
         assert_eq!(sockets.last().map(|s| s.0.as_str()), Some("unix:///run/podman/podman.sock"));
         assert!(sockets.iter().all(|(_, named)| !named));
+    }
+
+    #[test]
+    fn files_for_tls_come_from_the_variables_or_from_the_context() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = folder.path().to_path_buf();
+        let context = |name: &str, docker: &str| {
+            let meta = context_folder(&config, "meta", name);
+            std::fs::create_dir_all(&meta).expect("a folder");
+            std::fs::write(meta.join("meta.json"), format!(r#"{{"Endpoints":{{"docker":{docker}}}}}"#))
+                .expect("a file");
+        };
+        context("remote", r#"{"Host":"tcp://h:2376","SkipTLSVerify":false}"#);
+        context("careless", r#"{"Host":"tcp://h:2376","SkipTLSVerify":true}"#);
+        let files = context_folder(&config, "tls", "remote").join("docker");
+        std::fs::create_dir_all(&files).expect("a folder");
+        let around = |host: Option<&str>, context: Option<&str>, tls_verify: bool, cert_path: Option<&str>| {
+            let all = Surroundings {
+                docker_host: host.map(str::to_string),
+                docker_context: context.map(str::to_string),
+                docker_config: Some(config.clone()),
+                tls_verify,
+                cert_path: cert_path.map(PathBuf::from),
+                ..Surroundings::default()
+            };
+            candidates(&all).map(|all| all.first().and_then(|e| e.tls.clone()))
+        };
+        let host = Some("tcp://h:2376");
+        for (case, found, expected) in [
+            ("the variables", around(host, None, true, Some("/certs")), Some(PathBuf::from("/certs"))),
+            ("the config folder", around(host, None, true, None), Some(config.clone())),
+            ("not asked for", around(host, None, false, Some("/certs")), None),
+            ("a socket", around(Some("unix:///s"), None, true, Some("/certs")), None),
+            ("a context", around(None, Some("remote"), false, None), Some(files)),
+        ] {
+            assert_eq!(found, Ok(expected), "{case}");
+        }
+        assert!(around(None, Some("careless"), false, None).is_err_and(|e| e.contains("does not verify")));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Engines {
     pub podman: String,
     /// A Podman of a user without rights.
     pub rootless: String,
+    /// The same Docker behind TLS; what a client needs is in `certs` of `dir`.
+    pub tls: String,
     pub registry: String,
     /// The same images behind a login as `tester`.
     pub guarded: String,
@@ -78,6 +80,7 @@ impl Engines {
             docker: text("docker"),
             podman: text("podman"),
             rootless: text("rootless"),
+            tls: text("tls"),
             registry: text("registry"),
             guarded: text("guarded"),
             password: text("password"),

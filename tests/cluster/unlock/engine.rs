@@ -23,6 +23,40 @@ fn an_engine_that_is_down_and_an_image_that_is_gone_are_named() {
 
 #[test]
 #[ignore = "needs the test ground and root for Docker (make test)"]
+fn an_engine_behind_tls_is_verified_and_verifies_us() {
+    let (ground, all) = (ground(), engines());
+    let namespace = ground.namespace("unlock");
+    let name = namespace.name();
+    object(ground, name, terraform_image());
+    unlocker(ground, name);
+    let (workspace, id) = foreign(&namespace, &Runtime::terraform());
+    let call = Call { namespace: name, engine: "", id: &id, more: &[] };
+    let with = |folder: &std::path::Path| {
+        let mut command = unlock(ground, &call);
+        command.env("DOCKER_HOST", &all.tls).env("DOCKER_TLS_VERIFY", "1").env("DOCKER_CERT_PATH", folder);
+        command
+    };
+    // No certificates, and those of an authority that signed nothing here.
+    let folder = tempfile::tempdir().expect("a folder");
+    exits(&run(&mut with(folder.path())), 1, &[&all.tls, "DOCKER_HOST", "key.pem"]);
+    let certs = all.dir.join("certs");
+    for file in ["key.pem", "cert.pem"] {
+        std::fs::copy(certs.join(file), folder.path().join(file)).expect("copy");
+    }
+    let other = rcgen::generate_simple_self_signed(vec!["other".to_string()]).expect("a certificate");
+    std::fs::write(folder.path().join("ca.pem"), other.cert.pem()).expect("write");
+    exits(&run(&mut with(folder.path())), 1, &[&all.tls, "certificate"]);
+    let mut plain = unlock(ground, &call);
+    plain.env("DOCKER_HOST", &all.tls).env_remove("DOCKER_TLS_VERIFY");
+    exits(&run(&mut plain), 1, &[&all.tls]);
+    assert_eq!(workspace.holder().as_deref(), Some(id.as_str()));
+    exits(&run(&mut with(&certs)), 0, &["info[unlock-done]"]);
+    assert_eq!(workspace.holder(), None);
+    assert_eq!(all.ours(&all.docker, name), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "needs the test ground and root for Docker (make test)"]
 fn an_interruption_cleans_up_and_a_second_one_leaves_at_once() {
     let (ground, all) = (ground(), engines());
     let namespace = ground.namespace("unlock");
