@@ -22,7 +22,7 @@ const READING: &[(&str, &[&str])] = &[
         &[
             "jobs why",
             "jobs why cluster/prod machinepool/workers machine/web",
-            "jobs why tfm/broken tfm/evicted tfm/no-secret tfm/no-map tfc/approval tfm/waits tfm/blocked \
+            "jobs why tfm/broken tfm/evicted tfm/oom tfm/no-secret tfm/no-map tfc/approval tfm/waits tfm/blocked \
              tfm/blocked-from-afar",
         ],
     ),

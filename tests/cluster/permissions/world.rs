@@ -236,6 +236,12 @@ fn causes(ns: &Namespace<'_>) {
         true,
         json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}),
     );
+    // Its node says elsewhere, in namespace `default`, how much memory was in use.
+    let killed = source(
+        json!({"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": ago(50), "finishedAt": ago(20)}}),
+    );
+    let oom = machine_with(ns, "oom", failed, &json!({}));
+    run_of(ns, &oom, true, json!({"phase": "Failed", "containerStatuses": killed}));
     for (name, message) in
         [("no-secret", "secret \"missing\" not found"), ("no-map", "configmap \"missing\" not found")]
     {
