@@ -107,7 +107,7 @@ fn may_run_jobs(scene: &Scene) {
     let metadata = json!({"name": "jobs", "namespace": scene.name()});
     ground().apply_value(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
-        "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete"]}],
+        "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "delete"]}],
     }));
     ground().apply_value(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
