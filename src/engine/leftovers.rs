@@ -1,18 +1,22 @@
 //! What belongs to us in an engine, by label: written at creation, found again by the next run, removed.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use bollard::models::ContainerSummary;
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
 };
 
-use super::connect::{Engine, EngineError, failed, is_absent};
+use super::connect::{Engine, EngineError, failed, is_absent, words};
 
 const LABEL: &str = "io.captf.kubectl";
 const OBJECT: &str = "io.captf.kubectl.object";
 const UNTIL: &str = "io.captf.kubectl.until";
 /// What an unlock may take at most, in seconds; older leftovers of any object are removed.
 const LONGEST: i64 = 1800;
+/// How often a list is asked for again, every quarter of a second.
+const PATIENCE: u32 = 40;
 
 /// What tells one object's containers and volumes from another's, as a label: `team-a/<suffix> <UID>`. The UID
 /// tells clusters apart, by whatever address they are reached.
@@ -41,8 +45,7 @@ pub async fn sweep(engine: &Engine, object: &str, now: i64) -> Result<Vec<String
     let filter = HashMap::from([("label".to_string(), vec![LABEL.to_string()])]);
     let fail = |e| failed("look for what an earlier run left", &e);
     let mut removed = Vec::new();
-    let options = ListContainersOptionsBuilder::default().all(true).filters(&filter).build();
-    for container in engine.docker.list_containers(Some(options)).await.map_err(fail)? {
+    for container in containers(engine, &filter).await.map_err(fail)? {
         let (Some(id), Some(labels)) = (container.id, container.labels) else { continue };
         if is_left(&labels, object, now) {
             remove_container(engine, &id).await?;
@@ -58,6 +61,29 @@ pub async fn sweep(engine: &Engine, object: &str, now: i64) -> Result<Vec<String
         }
     }
     Ok(removed)
+}
+
+/// All containers with these labels. Podman has a state `stopped` between running and exited that the library does
+/// not know, and one such container makes the whole list unreadable; it passes in a moment.
+async fn containers(
+    engine: &Engine,
+    filter: &HashMap<String, Vec<String>>,
+) -> Result<Vec<ContainerSummary>, bollard::errors::Error> {
+    for _ in 0..PATIENCE {
+        let options = ListContainersOptionsBuilder::default().all(true).filters(filter).build();
+        match engine.docker.list_containers(Some(options)).await {
+            Err(e) if is_unknown_state(&e) => tokio::time::sleep(Duration::from_millis(250)).await,
+            answer => return answer,
+        }
+    }
+    let options = ListContainersOptionsBuilder::default().all(true).filters(filter).build();
+    engine.docker.list_containers(Some(options)).await
+}
+
+fn is_unknown_state(error: &bollard::errors::Error) -> bool {
+    use bollard::errors::Error;
+    let unread = matches!(error, Error::JsonDataError { .. } | Error::JsonSerdeError { .. });
+    unread && words(error).contains("unknown variant")
 }
 
 /// Stops and removes a container. One that is gone is as good.
@@ -83,6 +109,17 @@ pub async fn remove_volume(engine: &Engine, name: &str) -> Result<(), EngineErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_that_the_library_does_not_know_is_told_from_other_faults() {
+        let error = |json: &str| {
+            let err = serde_json::from_str::<ContainerSummary>(json).expect_err("not readable");
+            bollard::errors::Error::JsonSerdeError { err }
+        };
+        assert!(is_unknown_state(&error(r#"{"State": "stopped"}"#)));
+        assert!(!is_unknown_state(&error("{")));
+        assert!(!is_unknown_state(&bollard::errors::Error::RequestTimeoutError));
+    }
 
     #[test]
     fn only_what_is_the_objects_own_or_past_its_time_is_a_leftover() {
