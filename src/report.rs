@@ -155,6 +155,19 @@ impl Lock {
 }
 
 impl Item {
+    /// An item about which nothing was found yet.
+    pub fn new(object: ItemObject) -> Self {
+        Self {
+            object,
+            verdict: None,
+            lock: None,
+            findings: Vec::new(),
+            gaps: Vec::new(),
+            waiting: Vec::new(),
+            runs: None,
+        }
+    }
+
     /// The worst severity among its findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|f| f.code.severity()).max()

@@ -19,7 +19,7 @@ use crate::cluster::orphans::read_scope;
 use crate::facts::object::ObjectRef;
 use crate::facts::reading::{Gap, Reading};
 use crate::output::stderr_line;
-use crate::report::{Item, ItemObject, Report};
+use crate::report::{Item, ItemObject};
 use crate::runbook::claim as rules;
 use crate::runbook::words::shell_quote;
 
@@ -148,7 +148,7 @@ impl Subject {
 pub fn run_list(global: &GlobalArgs, _: &ClaimListArgs) -> Result<u8, CommandError> {
     block_on(async {
         let session = Session::open(global)?;
-        let mut report = report(&session, "claim list");
+        let mut report = session.report("claim list");
         for namespace in session.list_scopes() {
             let claims = match read_claims(&session.api, namespace.as_deref()).await {
                 Reading::Found(claims) => claims,
@@ -193,7 +193,7 @@ pub fn run_inspect(global: &GlobalArgs, args: &ClaimInspectArgs) -> Result<u8, C
         let session = Session::open(global)?;
         let subject = Subject::parse(&session, &args.object, args.lease.as_ref()).await?;
         let claim = read(&session, &subject).await?;
-        let mut report = report(&session, "claim inspect");
+        let mut report = session.report("claim inspect");
         let mut item = item(&session, &subject, claim.as_ref());
         if claim.is_none() {
             item.gaps.extend(subject.must_exist(&session).await?);
@@ -215,29 +215,10 @@ pub(super) async fn read(session: &Session, subject: &Subject) -> Result<Option<
     }
 }
 
-fn report(session: &Session, command: &'static str) -> Report {
-    Report {
-        command,
-        now: session.now(),
-        source: session.source.clone(),
-        items: Vec::new(),
-        unreadable: Vec::new(),
-        values: session.values.clone(),
-    }
-}
-
 fn item(session: &Session, subject: &Subject, claim: Option<&ClaimLease>) -> Item {
     let finding = match claim {
         Some(claim) => rules::finding(claim, &subject.target, session.now()),
         None => rules::none(&subject.key.name),
     };
-    Item {
-        object: subject.item.clone(),
-        verdict: None,
-        lock: None,
-        findings: vec![finding],
-        gaps: Vec::new(),
-        waiting: Vec::new(),
-        runs: None,
-    }
+    Item { findings: vec![finding], ..Item::new(subject.item.clone()) }
 }

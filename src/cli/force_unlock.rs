@@ -281,14 +281,7 @@ fn show(
         waiting: judged.judgement.waiting.clone(),
         runs: None,
     };
-    let report = Report {
-        command: "lock force-unlock",
-        now: session.now(),
-        source: session.source.clone(),
-        items: vec![item],
-        unreadable: Vec::new(),
-        values: session.values.clone(),
-    };
+    let report = Report { items: vec![item], ..session.report("lock force-unlock") };
     let mut view = view_of(&report, global.quiet);
     view.exit_code = code;
     let mut out = Vec::new();

@@ -52,23 +52,12 @@ pub fn run(global: &GlobalArgs, args: &JobsListArgs) -> Result<u8, CommandError>
                 stderr_line(&format!("No Jobs of {} are kept in {}.", object.resource(), object.namespace));
             }
             items.push(Item {
-                object: ItemObject::workload(object),
-                verdict: None,
-                lock: None,
-                findings: Vec::new(),
                 gaps,
-                waiting: Vec::new(),
                 runs: Some(Runs { runs, ..Runs::default() }),
+                ..Item::new(ItemObject::workload(object))
             });
         }
-        let report = Report {
-            command: "jobs list",
-            now: session.now(),
-            source: session.source.clone(),
-            items,
-            unreadable: Vec::new(),
-            values: session.values.clone(),
-        };
+        let report = Report { items, ..session.report("jobs list") };
         render(&report, global, Shape::Jobs)
     })
 }

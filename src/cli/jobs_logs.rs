@@ -123,20 +123,12 @@ pub fn run(global: &GlobalArgs, args: &JobsLogsArgs) -> Result<u8, CommandError>
 
 fn report_of(session: &Session, object: &ObjectRef, logs: Vec<RunLog>, gaps: Vec<Gap>) -> Report {
     Report {
-        command: "jobs logs",
-        now: session.now(),
-        source: session.source.clone(),
         items: vec![Item {
-            object: ItemObject::workload(object),
-            verdict: None,
-            lock: None,
-            findings: Vec::new(),
             gaps,
-            waiting: Vec::new(),
             runs: Some(Runs { logs, ..Runs::default() }),
+            ..Item::new(ItemObject::workload(object))
         }],
-        unreadable: Vec::new(),
-        values: session.values.clone(),
+        ..session.report("jobs logs")
     }
 }
 

@@ -62,20 +62,12 @@ pub fn run(global: &GlobalArgs, args: &JobsTimelineArgs) -> Result<u8, CommandEr
         let events: Vec<_> = events.iter().filter_map(Reading::found).flatten().cloned().collect();
         let entries = timeline(&facts, &events, lock.found(), &leases, session.now());
         let report = Report {
-            command: "jobs timeline",
-            now: session.now(),
-            source: session.source.clone(),
             items: vec![Item {
-                object: ItemObject::workload(&object),
-                verdict: None,
-                lock: None,
-                findings: Vec::new(),
                 gaps,
-                waiting: Vec::new(),
                 runs: Some(Runs { timeline: entries, ..Runs::default() }),
+                ..Item::new(ItemObject::workload(&object))
             }],
-            unreadable: Vec::new(),
-            values: session.values.clone(),
+            ..session.report("jobs timeline")
         };
         render(&report, global, Shape::Timeline)
     })

@@ -121,14 +121,7 @@ async fn judge(
             items.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| name_of(a).cmp(&name_of(b))));
         }
     }
-    Ok(Report {
-        command: "jobs why",
-        now: session.now(),
-        source: session.source.clone(),
-        items,
-        unreadable,
-        values: session.values.clone(),
-    })
+    Ok(Report { items, unreadable, ..session.report("jobs why") })
 }
 
 /// Worst first: severity, then False before Unknown, then the number of failures in a row.
@@ -205,10 +198,6 @@ fn item_of(session: &Session, facts: &JobWhyFacts, ops: &[Operation]) -> Item {
         ops.first().copied()
     };
     Item {
-        object: ItemObject::workload(&facts.object),
-        verdict: None,
-        lock: None,
-        waiting: Vec::new(),
         runs: Some(Runs {
             operation: of_job.or_else(by_condition),
             since: condition.and_then(|c| c.since),
@@ -219,5 +208,6 @@ fn item_of(session: &Session, facts: &JobWhyFacts, ops: &[Operation]) -> Item {
         }),
         findings: judgement.findings,
         gaps: judgement.gaps,
+        ..Item::new(ItemObject::workload(&facts.object))
     }
 }

@@ -166,14 +166,7 @@ pub async fn judge(
             all
         }
     };
-    Ok(Report {
-        command,
-        now: session.now(),
-        source: session.source.clone(),
-        items,
-        unreadable,
-        values: session.values.clone(),
-    })
+    Ok(Report { items, unreadable, ..session.report(command) })
 }
 
 async fn judge_named(session: &Session, objects: &[ObjectRef]) -> Result<Vec<Item>, CommandError> {
@@ -259,13 +252,10 @@ fn orphans(session: &Session, lists: &Prefetched, objects: &[ObjectRef]) -> Resu
     for (namespace, lease) in leases {
         for (lease, finding) in lock_orphan::diagnose(std::slice::from_ref(lease), objects, session.now()) {
             items.push(Item {
-                object: ItemObject::lease(namespace, &lease.name),
                 verdict: Some(Verdict::Orphan),
                 lock: Some(Lock::from_lease(lease.name.clone(), Some(lease))),
                 findings: vec![finding],
-                gaps: Vec::new(),
-                waiting: Vec::new(),
-                runs: None,
+                ..Item::new(ItemObject::lease(namespace, &lease.name))
             });
         }
     }

@@ -53,20 +53,13 @@ pub fn run(global: &GlobalArgs, args: &HistoryArgs) -> Result<u8, CommandError> 
         let (findings, mut gaps) = diagnose(&facts);
         gaps.extend(lease.gap().cloned());
         let report = Report {
-            command: "lock history",
-            now: session.now(),
-            source: session.source.clone(),
             items: vec![Item {
-                object: ItemObject::workload(&object),
-                verdict: None,
                 lock: Some(Lock::from_lease(lease_name, lease.found())),
                 findings,
                 gaps,
-                waiting: Vec::new(),
-                runs: None,
+                ..Item::new(ItemObject::workload(&object))
             }],
-            unreadable: Vec::new(),
-            values: session.values.clone(),
+            ..session.report("lock history")
         };
         render(&report, global, Shape::Findings)
     })

@@ -11,7 +11,7 @@ use crate::cluster::api::Api;
 use crate::cluster::client::connect;
 use crate::cluster::meter::Meter;
 use crate::output::stderr_line;
-use crate::report::Source;
+use crate::report::{Report, Source};
 use crate::runbook::finding::Values;
 use crate::snapshot::{Snapshot, SnapshotSource};
 
@@ -30,6 +30,18 @@ pub struct Session {
 }
 
 impl Session {
+    /// An empty report of a command about this source.
+    pub fn report(&self, command: &'static str) -> Report {
+        Report {
+            command,
+            now: self.now(),
+            source: self.source.clone(),
+            items: Vec::new(),
+            unreadable: Vec::new(),
+            values: self.values.clone(),
+        }
+    }
+
     /// Opens the snapshot of `--from`, else the cluster. Makes no request, but needs a runtime.
     pub fn open(global: &GlobalArgs) -> Result<Self, CommandError> {
         let meter = Meter::new(global.verbosity > 0);

@@ -25,20 +25,8 @@ pub fn report_of(
     gaps: Vec<Gap>,
 ) -> Report {
     Report {
-        command,
-        now: session.now(),
-        source: session.source.clone(),
-        items: vec![Item {
-            object: ItemObject::workload(object),
-            verdict: None,
-            lock: None,
-            findings,
-            gaps,
-            waiting: Vec::new(),
-            runs: None,
-        }],
-        unreadable: Vec::new(),
-        values: session.values.clone(),
+        items: vec![Item { findings, gaps, ..Item::new(ItemObject::workload(object)) }],
+        ..session.report(command)
     }
 }
 

@@ -64,14 +64,19 @@ pub fn captf(ground: &Ground) -> Command {
     command
 }
 
-/// The same on a terminal of its own, with `typed` as what a person types.
-pub fn on_terminal(ground: &Ground, line: &str, typed: &str) -> Output {
+/// The same on a terminal of its own, started.
+pub fn started_on_terminal(ground: &Ground, line: &str) -> std::process::Child {
     let binary = env!("CARGO_BIN_EXE_kubectl-captf");
     let mut command = Command::new("script");
     command.args(["-qefc", &format!("{binary} {line}"), "/dev/null"]);
     command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", &ground.dir).env("USER", "tester");
     command.env("KUBECONFIG", &ground.kubeconfig).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("run script");
+    command.spawn().expect("run script")
+}
+
+/// The same on a terminal of its own, with `typed` as what a person types.
+pub fn on_terminal(ground: &Ground, line: &str, typed: &str) -> Output {
+    let mut child = started_on_terminal(ground, line);
     let mut stdin = child.stdin.take().expect("a pipe");
     std::io::Write::write_all(&mut stdin, typed.as_bytes()).expect("type");
     let output = child.wait_with_output().expect("wait for script");

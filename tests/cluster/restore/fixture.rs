@@ -216,6 +216,16 @@ impl<'a> Fixture<'a> {
     }
 }
 
+/// An object with two serials; the older one.
+pub fn two_serials<'a>(namespace: &Namespace<'a>) -> (Fixture<'a>, String) {
+    let fixture = Fixture::new(namespace, &Runtime::terraform(), "demo");
+    fixture.apply(&["web"], 0);
+    let old = fixture.backup().to_string();
+    fixture.apply(&["web", "db"], 0);
+    fixture.backup();
+    (fixture, old)
+}
+
 pub fn decode(value: &Value) -> Vec<u8> {
     let bytes: k8s_openapi::ByteString =
         serde_json::from_value(value.clone()).unwrap_or_else(|e| panic!("base64: {e}"));

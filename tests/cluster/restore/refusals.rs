@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, encode};
+use super::fixture::{Fixture, encode, two_serials};
 use crate::ground::ground;
-use crate::ground::runtime::Runtime;
 
 fn dry(fixture: &Fixture<'_>, serial: &str) -> super::fixture::Ran {
     fixture.plugin(&["restore", serial, "terraformcluster/demo", "--dry-run", "-o", "json"])
@@ -25,15 +24,6 @@ fn allows(fixture: &Fixture<'_>, serial: &str, case: &str) {
 
 fn annotate(key: &str, value: Value) -> Value {
     json!({"metadata": {"annotations": {key: value}}})
-}
-
-fn two_serials<'a>(namespace: &crate::ground::Namespace<'a>) -> (Fixture<'a>, String) {
-    let fixture = Fixture::new(namespace, &Runtime::terraform(), "demo");
-    fixture.apply(&["web"], 0);
-    let old = fixture.backup().to_string();
-    fixture.apply(&["web", "db"], 0);
-    fixture.backup();
-    (fixture, old)
 }
 
 #[test]

@@ -8,19 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::driver::{Driver, Ending};
-use super::fixture::{Fixture, Ran};
-use crate::ground::runtime::Runtime;
-use crate::ground::{Ground, Namespace, ground};
-
-/// An object with two serials; the older one.
-fn two_serials<'a>(namespace: &Namespace<'a>) -> (Fixture<'a>, String) {
-    let fixture = Fixture::new(namespace, &Runtime::terraform(), "demo");
-    fixture.apply(&["web"], 0);
-    let old = fixture.backup().to_string();
-    fixture.apply(&["web", "db"], 0);
-    fixture.backup();
-    (fixture, old)
-}
+use super::fixture::{Fixture, Ran, two_serials};
+use crate::ground::{Ground, ground};
 
 /// Starts the plugin on a terminal of its own, through `script`.
 fn on_a_terminal(fixture: &Fixture<'_>, words: &[&str]) -> Child {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::claim::{captf, on_terminal, text};
+use super::claim::{captf, on_terminal, started_on_terminal, text};
 use super::engines::{Engines, Image, engines};
 use super::proxy::{Act, Gate, Proxy, Request};
 use crate::ground::runtime::{Runtime, Workspace};
@@ -238,12 +238,7 @@ fn refused(engines: &Engines, workspace: &Workspace<'_>, id: &str, more: &[&str]
 
 /// Starts a command on a terminal, waits for a question, does something, and types.
 fn interrupted_by(ground: &Ground, line: &str, question: &str, meanwhile: impl FnOnce(), typed: &str) -> Output {
-    let binary = env!("CARGO_BIN_EXE_kubectl-captf");
-    let mut command = Command::new("script");
-    command.args(["-qefc", &format!("{binary} {line}"), "/dev/null"]);
-    command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", &ground.dir).env("USER", "tester");
-    command.env("KUBECONFIG", &ground.kubeconfig).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("run script");
+    let mut child = started_on_terminal(ground, line);
     let mut stdout = child.stdout.take().expect("a pipe");
     let mut stdin = child.stdin.take().expect("a pipe");
     let mut seen = Vec::new();
